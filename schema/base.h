@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * base.h - ownership, errors, clocks and growing strings for every module.
+ *
+ * Nothing here knows of filesystems or recordings. Functions return 0 (or a
+ * count) or -errno; results go through a last `ret_*` parameter that is written
+ * on success only.
+ */
+#ifndef FSTAPE_BASE_H
+#define FSTAPE_BASE_H
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#define PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#define NSEC_PER_SEC 1000000000LL
+
+/* A local that frees, or closes, what it holds when it goes out of scope; steal_*() hands it on. */
+#define auto_free __attribute__((cleanup(cleanup_free)))
+#define auto_close __attribute__((cleanup(cleanup_close)))
+
+static inline void cleanup_free(void *p)
+{
+	free(*(void **)p);
+}
+
+static inline void cleanup_close(int *fd)
+{
+	if (*fd >= 0) {
+		int saved = errno;
+
+		close(*fd);
+		errno = saved;
+	}
+}
+
+static inline int steal_fd(int *fd)
+{
+	int taken = *fd;
+
+	*fd = -1;
+	return taken;
+}
+
+static inline void *steal_ptr(void *pp)
+{
+	void *taken = *(void **)pp;
+
+	*(void **)pp = NULL;
+	return taken;
+}
+
+/* Nanoseconds on a clock of clock_gettime(2). */
+static inline int64_t clock_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
+
+/* The name that messages start with; set once, before threads exist. Default "fstape". */
+void log_set_program(const char *name);
+
+/* Messages on standard error, "PROGRAM: TEXT\n", each in one write(2). Thread-safe. */
+void log_msg(const char *fmt, ...) PRINTF(1, 2);
+
+/* The same with ": STRERROR" added; `err` may have either sign. Returns -|err|, for `return log_errno(...)`. */
+int log_errno(int err, const char *fmt, ...) PRINTF(2, 3);
+
+/* "ENOENT" for 2 or -2; "E1234" for numbers that no name is known for, in `buf`. */
+const char *errno_name(int err, char buf[static 16]);
+
+/*
+ * A growing byte string; `buf` is NUL-terminated whenever it is not NULL.
+ * An allocation that fails sets `failed` and later additions do nothing, so that callers check once, at the end.
+ */
+struct strbuf {
+	char *buf;
+	size_t len, size;
+	bool failed;
+};
+
+void strbuf_add(struct strbuf *sb, const void *data, size_t len);
+void strbuf_addf(struct strbuf *sb, const char *fmt, ...) PRINTF(2, 3);
+void strbuf_free(struct strbuf *sb);
+#define auto_strbuf __attribute__((cleanup(strbuf_free)))
+
+/*
+ * Adds `len` bytes as a JSON string with its quotes. Bytes that are not valid UTF-8 become U+FFFD, as JSON
+ * has no way to carry them.
+ */
+void strbuf_add_json(struct strbuf *sb, const char *data, size_t len);
+
+/* Reads a file of unknown size, such as those in /proc, NUL-terminated; up to `max` bytes. */
+int read_file_at(int dirfd, const char *path, size_t max, struct strbuf *ret_text);
+
+#endif

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/* recover.c - finishing what dead recorders left behind; declared in loader.h. */
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base.h"
+#include "loader.h"
+
+#define BATCH 50000
+
+/* The state of a run's row, or "" when there is none: a database that lost its log may have lost the row. */
+static int run_state(struct trace *trace, int64_t run, char state[static 16])
+{
+	struct trace_stmt auto_stmt *stmt = NULL;
+	int err = trace_prepare(trace, "SELECT state FROM run WHERE id = ?", &stmt, NULL);
+
+	err = err ?: trace_bind_int(stmt, 1, run);
+	err = err ?: trace_step(stmt);
+	if (err < 0)
+		return err;
+	snprintf(state, 16, "%s", err ? trace_column_text(stmt, 0) : "");
+	return 0;
+}
+
+static int restore_row(struct trace *trace, struct spool_state *state)
+{
+	struct trace_stmt auto_stmt *stmt = NULL;
+	int err = trace_prepare(trace,
+		"INSERT INTO run (id, label, state, source, start_real_ns, start_mono_ns)"
+		" VALUES (?, nullif(?, ''), 'recording', ?, ?, ?)",
+		&stmt, NULL);
+
+	state->label[sizeof(state->label) - 1] = state->source[sizeof(state->source) - 1] = '\0';
+	err = err ?: trace_bind_int(stmt, 1, state->run);
+	err = err ?: trace_bind_text(stmt, 2, state->label);
+	err = err ?: trace_bind_text(stmt, 3, state->source);
+	err = err ?: trace_bind_int(stmt, 4, state->start_real_ns);
+	err = err ?: trace_bind_int(stmt, 5, state->start_mono_ns);
+	return err ?: trace_step(stmt);
+}
+
+static int load_rest(struct loader *loader, void (*progress)(int64_t run, uint64_t events))
+{
+	int64_t got = loader_resume(loader);
+
+	while (got >= 0 && (got = loader_step(loader, BATCH)) > 0)
+		if (progress)
+			progress(loader->run, loader->events);
+	return got < 0 ? (int)got : loader_finish(loader, "recovered");
+}
+
+/* 1: recovered; 0: nothing was left to do; -errno. */
+static int recover_spool(struct trace *trace, struct spool *spool, void (*progress)(int64_t run, uint64_t events))
+{
+	struct spool_state *state = spool_state(spool);
+	struct loader loader = { .trace = trace, .spool = spool, .run = state->run };
+	char name[16];
+	int err, found = 0;
+
+	if (strncmp(state->uuid, trace_uuid(trace), SPOOL_UUID_LEN) != 0) {
+		log_msg("%s: belongs to another database than %s, left alone", spool_dir(spool), trace_path(trace));
+		return 0;
+	}
+	err = run_state(trace, state->run, name);
+	if (err == 0 && !name[0])
+		err = restore_row(trace, state);
+	if (err == 0 && strcmp(name, "done") != 0 && strcmp(name, "recovered") != 0) {
+		err = load_rest(&loader, progress);
+		found = 1;
+	}
+	if (err < 0) {
+		log_msg("%s: cannot recover run %" PRId64 ": %s", trace_path(trace), state->run, trace_error(trace));
+		return err;
+	}
+	spool_remove(spool);
+	return found;
+}
+
+static int recover_dir(struct trace *trace, const char *dir, void (*progress)(int64_t run, uint64_t events))
+{
+	struct spool *spool;
+	int err = spool_open(dir, &spool);
+
+	if (err == -EWOULDBLOCK)
+		return 0; /* alive */
+	if (err == -ENOENT) {
+		rmdir(dir); /* what a recorder leaves that dies while it makes its spool; never one with segments */
+		return 0;
+	}
+	if (err == -EUCLEAN) {
+		log_msg("%s: not a spool that this version can read, left alone", dir);
+		return 0;
+	}
+	if (err < 0)
+		return log_errno(err, "%s", dir);
+	err = recover_spool(trace, spool, progress);
+	spool_free(spool);
+	return err;
+}
+
+/*
+ * A recorder commits the row of its run when it holds the lock of the spool, so a run without a spool that still says
+ * "recording" has lost both; one whose spool was left alone above keeps its state.
+ */
+static int close_orphans(struct trace *trace, const char *root)
+{
+	struct trace_stmt auto_stmt *stmt = NULL;
+	int count = 0, got;
+	int err = trace_prepare(trace, "SELECT id FROM run WHERE state IN ('recording', 'finishing')", &stmt, NULL);
+
+	if (err < 0)
+		return err;
+	while ((got = trace_step(stmt)) == 1) {
+		int64_t run = trace_column_int(stmt, 0);
+		auto_free char *dir = NULL;
+
+		if (asprintf(&dir, "%s/run-%" PRId64, root, run) < 0)
+			return -ENOMEM;
+		if (access(dir, F_OK) == 0)
+			continue;
+		err = trace_run_set_text(trace, run, "state", "recovered");
+		err = err ?: trace_run_set_int(trace, run, "clean_end", 0);
+		err = err ?: trace_run_set_text(trace, run, "note", "the spool is gone: what was in it is lost");
+		if (err < 0)
+			return err;
+		count++;
+	}
+	return got < 0 ? got : count;
+}
+
+int recover_all(struct trace *trace, void (*progress)(int64_t run, uint64_t events))
+{
+	auto_free char *root = trace_spool_root(trace_path(trace));
+	int count = 0, got, failed = 0;
+	DIR *dir;
+
+	if (!root)
+		return -ENOMEM;
+	dir = opendir(root);
+	for (struct dirent *entry; dir && (entry = readdir(dir));) {
+		auto_free char *path = NULL;
+
+		if (strncmp(entry->d_name, "run-", 4) != 0)
+			continue;
+		if (asprintf(&path, "%s/%s", root, entry->d_name) < 0) {
+			failed = -ENOMEM;
+			break;
+		}
+		got = recover_dir(trace, path, progress);
+		if (got < 0)
+			failed = got;
+		else
+			count += got;
+	}
+	if (dir)
+		closedir(dir);
+	if (failed < 0)
+		return failed;
+	got = close_orphans(trace, root);
+	return got < 0 ? got : count + got;
+}

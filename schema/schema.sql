@@ -1,0 +1,157 @@
+-- schema.sql - the tables of a recording. Applied to a new database by trace_open(); views.sql follows it.
+-- Times are nanoseconds, sizes bytes. Text that comes from file names or command lines is stored as a BLOB-safe
+-- TEXT value: any bytes but NUL, not necessarily UTF-8.
+
+-- What identifies this database ('uuid': a spool must match it) and how it was made.
+CREATE TABLE meta (
+    key   TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- One row per recording: what was recorded, under which conditions, and whether it is whole.
+CREATE TABLE run (
+    id              INTEGER PRIMARY KEY,
+    label           TEXT,               -- chosen by the user; commands accept it for the number
+    state           TEXT NOT NULL,      -- 'recording', 'finishing', 'done', 'recovered' (the recorder died)
+    clean_end       INTEGER,            -- 1: ended by unmounting; 0: the recorder died or lost data; NULL: not ended yet
+    requests        INTEGER,            -- requests counted at dispatch
+    recorded        INTEGER,            -- of these, stored in `op`
+    dropped         INTEGER,            -- of these, lost; requests = recorded + dropped when all is known
+    dropped_by_op   TEXT,               -- JSON object: operation name -> count, operations with losses only
+    damaged         INTEGER,            -- spool segments that could not be read to their end
+    note            TEXT,               -- why the run is partial, in words
+    source          TEXT,               -- the real directory
+    mountpoint      TEXT,
+    fs_type         TEXT,               -- of the source: 'ext4', 'xfs', ...
+    fs_options      TEXT,               -- its mount options
+    device          TEXT,               -- what it is mounted from
+    cache           TEXT,               -- 'never', 'auto', 'always'
+    entry_timeout_ns INTEGER,
+    attr_timeout_ns INTEGER,
+    overflow        TEXT,               -- 'block', 'drop'
+    load            TEXT,               -- 'live', 'end'
+    data            TEXT,               -- 'none', 'full'
+    threads         INTEGER,            -- most worker threads at once
+    transport       TEXT,               -- 'dev' (/dev/fuse)
+    capabilities_offered TEXT,          -- by the kernel, names joined by ' '
+    capabilities_taken   TEXT,
+    mount_options   TEXT,               -- of the FUSE mount
+    kernel          TEXT,               -- uname -r
+    machine         TEXT,               -- uname -m
+    cpus            INTEGER,
+    libfuse         TEXT,
+    sqlite          TEXT,
+    version         TEXT,               -- of fstape
+    daemon_pid      INTEGER,
+    privileged      INTEGER,            -- 1: the shim ran with root's rights
+    start_real_ns   INTEGER,            -- CLOCK_REALTIME at the run's time 0
+    start_mono_ns   INTEGER,            -- CLOCK_MONOTONIC at the run's time 0
+    end_ns          INTEGER,            -- the run's time of its end
+    daemon_user_ns  INTEGER,            -- CPU time of the shim, loader included
+    daemon_sys_ns   INTEGER,
+    command         TEXT,               -- what was run in it: JSON array of its arguments
+    exit_status     INTEGER,            -- the command's; 128 + N when signal N ended it
+    real_ns         INTEGER,            -- the command's wall time
+    user_ns         INTEGER,            -- CPU time of the command and all its children
+    sys_ns          INTEGER,
+    workload        TEXT,               -- set by bench: what, on which target, in which round, with cold caches or warm
+    target          TEXT,
+    round           INTEGER,
+    caches          TEXT                -- 'cold', 'warm'
+) STRICT;
+
+-- Clock readings, to convert between the run's time and wall clock time: real_ns was read between the other two.
+CREATE TABLE clock_anchor (
+    run       INTEGER NOT NULL REFERENCES run (id),
+    before_ns INTEGER NOT NULL,         -- the run's time
+    real_ns   INTEGER NOT NULL,         -- CLOCK_REALTIME
+    after_ns  INTEGER NOT NULL,         -- the run's time
+    PRIMARY KEY (run, before_ns)
+) STRICT, WITHOUT ROWID;
+
+-- Operation codes, classes and names, as in schema/ops.def of the version that wrote the database.
+CREATE TABLE op_type (
+    code   INTEGER PRIMARY KEY,
+    name   TEXT NOT NULL UNIQUE,
+    class  TEXT NOT NULL,
+    replay INTEGER NOT NULL             -- 1: a replay issues it
+) STRICT;
+
+CREATE TABLE errno (
+    code INTEGER PRIMARY KEY,
+    name TEXT NOT NULL
+) STRICT;
+
+-- Threads that made requests, as they were: after exec, or when a tid is used again, there is a new row.
+CREATE TABLE process (
+    run         INTEGER NOT NULL REFERENCES run (id),
+    id          INTEGER NOT NULL,
+    tid         INTEGER NOT NULL,
+    pid         INTEGER NOT NULL,       -- thread group: what ps calls PID
+    ppid        INTEGER NOT NULL,
+    uid         INTEGER NOT NULL,
+    gid         INTEGER NOT NULL,
+    start_ticks INTEGER NOT NULL,       -- since boot, clock ticks
+    first_ns    INTEGER NOT NULL,       -- first seen, the run's time
+    comm        TEXT NOT NULL,
+    exe         TEXT,
+    cmdline     TEXT,                   -- arguments joined by ' '
+    PRIMARY KEY (run, id)
+) STRICT, WITHOUT ROWID;
+
+-- Paths as they were when operations ran, relative to the mount's root ('' is the root). The same text may recur.
+CREATE TABLE path (
+    run    INTEGER NOT NULL REFERENCES run (id),
+    id     INTEGER NOT NULL,
+    parent INTEGER NOT NULL,            -- path id of the directory, 0 for the root
+    path   TEXT NOT NULL,
+    PRIMARY KEY (run, id)
+) STRICT, WITHOUT ROWID;
+
+-- The operations. Query the view `ops` instead: it has names where this has codes and ids.
+CREATE TABLE op (
+    run      INTEGER NOT NULL REFERENCES run (id),
+    seq      INTEGER NOT NULL,          -- order of arrival
+    start_ns INTEGER NOT NULL,
+    dur_ns   INTEGER NOT NULL,
+    fs_ns    INTEGER NOT NULL,
+    op       INTEGER NOT NULL REFERENCES op_type (code),
+    process  INTEGER NOT NULL,
+    path     INTEGER,
+    path2    INTEGER,
+    node     INTEGER,
+    parent   INTEGER,
+    fh       INTEGER,
+    offset   INTEGER,
+    length   INTEGER,
+    result   INTEGER NOT NULL,          -- count or 0, or -errno
+    flags    INTEGER,
+    mode     INTEGER,
+    args     TEXT,                      -- JSON object
+    PRIMARY KEY (run, seq)
+) STRICT, WITHOUT ROWID;
+
+-- What existed before the run, as far as the run met it.
+CREATE TABLE initial (
+    run      INTEGER NOT NULL REFERENCES run (id),
+    path     INTEGER NOT NULL,
+    seq      INTEGER NOT NULL,          -- the operation that found it
+    node     INTEGER NOT NULL,
+    mode     INTEGER NOT NULL,          -- st_mode, with the type
+    size     INTEGER NOT NULL,
+    mtime_ns INTEGER NOT NULL,
+    nlink    INTEGER NOT NULL,
+    uid      INTEGER NOT NULL,
+    gid      INTEGER NOT NULL,
+    target   TEXT,                      -- of a symlink
+    PRIMARY KEY (run, path)
+) STRICT, WITHOUT ROWID;
+
+-- How far each spool segment of an unfinished run has been loaded: written in the transaction that loads.
+CREATE TABLE spool_mark (
+    run        INTEGER NOT NULL,
+    slot       INTEGER NOT NULL,
+    generation INTEGER NOT NULL,
+    loaded     INTEGER NOT NULL,        -- bytes
+    PRIMARY KEY (run, slot)
+) STRICT, WITHOUT ROWID;

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: MIT */
+/* trace.c - opening: version, identity, safety; transactions. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include "base.h"
+#include "embedded.h"
+#include "op.h"
+#include "trace_internal.h"
+
+#define BUSY_TIMEOUT_MS 5000
+#define LONGEST_VALUE (64 << 20) /* bytes; what we write is far below it */
+
+static int errno_of(int result)
+{
+	switch (result & 0xff) {
+	case SQLITE_OK:
+	case SQLITE_ROW:
+	case SQLITE_DONE:
+		return 0;
+	case SQLITE_BUSY:
+	case SQLITE_LOCKED:
+		return -EBUSY;
+	case SQLITE_FULL:
+		return -ENOSPC;
+	case SQLITE_NOMEM:
+		return -ENOMEM;
+	case SQLITE_READONLY:
+		return -EROFS;
+	case SQLITE_AUTH:
+	case SQLITE_PERM:
+		return -EACCES;
+	case SQLITE_CORRUPT:
+	case SQLITE_NOTADB:
+		return -EUCLEAN;
+	case SQLITE_CONSTRAINT:
+		return -EEXIST;
+	case SQLITE_INTERRUPT:
+		return -EINTR;
+	case SQLITE_IOERR:
+	case SQLITE_CANTOPEN:
+		return -EIO;
+	default:
+		return -EINVAL;
+	}
+}
+
+int trace_fail(struct trace *trace, int result)
+{
+	int err = errno_of(result);
+
+	if (err < 0) {
+		int sys = sqlite3_system_errno(trace->db);
+
+		snprintf(trace->error, sizeof(trace->error), "%s", sqlite3_errmsg(trace->db));
+		if (err == -EIO && (sys == ENOSPC || sys == EDQUOT))
+			err = -ENOSPC;
+		else if (err == -EIO && sys == EROFS)
+			err = -EROFS;
+	}
+	return err;
+}
+
+const char *trace_error(const struct trace *trace)
+{
+	return trace->error;
+}
+
+const char *trace_path(const struct trace *trace)
+{
+	return trace->path;
+}
+
+const char *trace_uuid(const struct trace *trace)
+{
+	return trace->uuid;
+}
+
+const char *trace_sqlite_version(void)
+{
+	return sqlite3_libversion();
+}
+
+char *trace_spool_root(const char *path)
+{
+	char *root;
+
+	return asprintf(&root, "%s-spool", path) < 0 ? NULL : root;
+}
+
+void trace_set_busy_timeout(struct trace *trace, int ms)
+{
+	sqlite3_busy_timeout(trace->db, ms);
+}
+
+int trace_exec(struct trace *trace, const char *sql)
+{
+	return trace_fail(trace, sqlite3_exec(trace->db, sql, NULL, NULL, NULL));
+}
+
+int trace_begin(struct trace *trace)
+{
+	return trace_exec(trace, "BEGIN IMMEDIATE");
+}
+
+int trace_commit(struct trace *trace)
+{
+	return trace_exec(trace, "COMMIT");
+}
+
+void trace_rollback(struct trace *trace)
+{
+	if (!sqlite3_get_autocommit(trace->db))
+		sqlite3_exec(trace->db, "ROLLBACK", NULL, NULL, NULL);
+}
+
+void trace_settle(struct trace *trace)
+{
+	trace_set_busy_timeout(trace, 0);
+	trace_exec(trace, "PRAGMA wal_checkpoint(TRUNCATE); PRAGMA journal_mode = DELETE");
+	trace_set_busy_timeout(trace, BUSY_TIMEOUT_MS);
+}
+
+void trace_interrupt(struct trace *trace)
+{
+	sqlite3_interrupt(trace->db);
+}
+
+/* A single integer, such as a pragma's value. */
+static int query_int(struct trace *trace, const char *sql, int64_t *ret_value)
+{
+	struct trace_stmt auto_stmt *stmt = NULL;
+	int err = trace_prepare(trace, sql, &stmt, NULL);
+
+	if (err < 0)
+		return err;
+	err = trace_step(stmt);
+	if (err < 0)
+		return err;
+	*ret_value = err ? trace_column_int(stmt, 0) : 0;
+	return 0;
+}
+
+/* RFC 9562, version 4. */
+static void make_uuid(char uuid[static SPOOL_UUID_LEN + 1])
+{
+	unsigned char b[16] = {};
+
+	if (getrandom(b, sizeof(b), 0) != sizeof(b))
+		memcpy(b, &(int64_t){ clock_ns(CLOCK_REALTIME) }, sizeof(int64_t));
+	b[6] = (b[6] & 0x0f) | 0x40;
+	b[8] = (b[8] & 0x3f) | 0x80;
+	snprintf(uuid, SPOOL_UUID_LEN + 1,
+		"%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1], b[2],
+		b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+}
+
+static int fill_constants(struct trace *trace)
+{
+	struct trace_stmt auto_stmt *op = NULL, *name = NULL;
+	int err = trace_prepare(trace, "INSERT OR REPLACE INTO op_type VALUES (?, ?, ?, ?)", &op, NULL);
+
+	for (unsigned int code = 0; code < OP_COUNT && err == 0; code++) {
+		const struct op_desc *desc = op_get(code);
+
+		if (!desc)
+			continue;
+		sqlite3_reset(op->sql);
+		trace_bind_int(op, 1, code);
+		trace_bind_text(op, 2, desc->name);
+		trace_bind_text(op, 3, op_class_name(desc->class));
+		trace_bind_int(op, 4, desc->replay);
+		err = trace_step(op);
+	}
+	err = err ?: trace_prepare(trace, "INSERT OR REPLACE INTO errno VALUES (?, ?)", &name, NULL);
+	for (int code = 1; code < 256 && err == 0; code++) {
+		if (!strerrorname_np(code))
+			continue;
+		sqlite3_reset(name->sql);
+		trace_bind_int(name, 1, code);
+		trace_bind_text(name, 2, strerrorname_np(code));
+		err = trace_step(name);
+	}
+	return err;
+}
+
+static int initialise(struct trace *trace)
+{
+	char pragmas[128], uuid[SPOOL_UUID_LEN + 1], insert[128];
+	int err;
+
+	make_uuid(uuid);
+	snprintf(pragmas, sizeof(pragmas), "PRAGMA application_id = %d; PRAGMA user_version = %d", TRACE_APPLICATION_ID,
+		TRACE_VERSION);
+	snprintf(insert, sizeof(insert), "INSERT INTO meta VALUES ('uuid', '%s')", uuid);
+	err = trace_exec(trace, embedded_schema_sql);
+	err = err ?: trace_exec(trace, embedded_views_sql);
+	err = err ?: trace_exec(trace, pragmas);
+	err = err ?: trace_exec(trace, insert);
+	return err ?: fill_constants(trace);
+}
+
+/*
+ * migrations[N] turns a database of version N into one of version N + 1; views and constants are made anew after the
+ * last one, so a migration is about tables alone.
+ */
+static const char *const migrations[TRACE_VERSION] = {
+	[0] = NULL, /* version 0 is a file that we did not write */
+};
+
+static int migrate(struct trace *trace, int64_t version)
+{
+	char pragma[64];
+	int err = trace_exec(trace, "DROP VIEW IF EXISTS ops");
+
+	for (int64_t v = version; v < TRACE_VERSION && err == 0; v++)
+		err = migrations[v] ? trace_exec(trace, migrations[v]) : -EPROTO;
+	snprintf(pragma, sizeof(pragma), "PRAGMA user_version = %d", TRACE_VERSION);
+	err = err ?: trace_exec(trace, embedded_views_sql);
+	err = err ?: fill_constants(trace);
+	return err ?: trace_exec(trace, pragma);
+}
+
+/* Whether the file is ours and of a version that we can handle; makes or migrates it when that is asked for. */
+static int check_version(struct trace *trace)
+{
+	int64_t id = 0, version = 0, objects = 0;
+	int err = query_int(trace, "PRAGMA application_id", &id);
+
+	err = err ?: query_int(trace, "PRAGMA user_version", &version);
+	err = err ?: query_int(trace, "SELECT count(*) FROM sqlite_schema", &objects);
+	if (err < 0)
+		return err;
+	if (id == 0 && version == 0 && objects == 0 && trace->mode == TRACE_CREATE)
+		return initialise(trace);
+	if (id != TRACE_APPLICATION_ID) {
+		snprintf(trace->error, sizeof(trace->error), "not a recording of fstape");
+		return -EPROTO;
+	}
+	if (version > TRACE_VERSION || version < 1) {
+		snprintf(trace->error, sizeof(trace->error),
+			"made by a newer fstape: its format is version %lld, this program knows up to %d",
+			(long long)version, TRACE_VERSION);
+		return -EPROTO;
+	}
+	if (version == TRACE_VERSION)
+		return 0;
+	if (trace->mode == TRACE_READ) {
+		snprintf(trace->error, sizeof(trace->error),
+			"format version %lld is older than %d; 'fstape recover' brings it up to date",
+			(long long)version, TRACE_VERSION);
+		return -EPROTO;
+	}
+	return migrate(trace, version);
+}
+
+/* A table that is a view or virtual would run code of the file's author when it is read. */
+static int check_tables(struct trace *trace)
+{
+	int64_t plain = 0;
+	int err = query_int(trace,
+		"SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND rootpage > 0 AND name IN"
+		" ('meta', 'run', 'clock_anchor', 'op_type', 'errno', 'process', 'path', 'op', 'initial',"
+		" 'spool_mark')",
+		&plain);
+
+	if (err == 0 && plain != 10) {
+		snprintf(trace->error, sizeof(trace->error), "damaged: tables are missing, or are not plain tables");
+		return -EUCLEAN;
+	}
+	return err;
+}
+
+static int read_uuid(struct trace *trace)
+{
+	struct trace_stmt auto_stmt *stmt = NULL;
+	int err = trace_prepare(trace, "SELECT value FROM meta WHERE key = 'uuid'", &stmt, NULL);
+
+	err = err ?: trace_step(stmt);
+	if (err < 0)
+		return err;
+	if (!err || trace_column_type(stmt, 0) != TRACE_TEXT || trace_column_bytes(stmt, 0) != SPOOL_UUID_LEN) {
+		snprintf(trace->error, sizeof(trace->error), "damaged: it has no uuid");
+		return -EUCLEAN;
+	}
+	snprintf(trace->uuid, sizeof(trace->uuid), "%s", trace_column_text(stmt, 0));
+	return 0;
+}
+
+/* Reading never attaches, and so never writes, another file; VACUUM INTO attaches too. */
+static int authorize(void *arg, int action, const char *a, const char *b, const char *c, const char *d)
+{
+	(void)arg, (void)a, (void)b, (void)c, (void)d;
+	return action == SQLITE_ATTACH || action == SQLITE_DETACH ? SQLITE_DENY : SQLITE_OK;
+}
+
+static int own_views(struct trace *trace)
+{
+	struct strbuf auto_strbuf sql = {};
+	const char *rest = embedded_views_sql, *found;
+
+	while ((found = strstr(rest, "CREATE VIEW"))) {
+		strbuf_add(&sql, rest, (size_t)(found - rest));
+		strbuf_addf(&sql, "CREATE TEMP VIEW");
+		rest = found + strlen("CREATE VIEW");
+	}
+	strbuf_addf(&sql, "%s", rest);
+	return sql.failed ? -ENOMEM : trace_exec(trace, sql.buf);
+}
+
+static int configure(struct trace *trace)
+{
+	sqlite3 *db = trace->db;
+
+	sqlite3_extended_result_codes(db, 1);
+	sqlite3_busy_timeout(db, BUSY_TIMEOUT_MS);
+	sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+	sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+	sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+	sqlite3_limit(db, SQLITE_LIMIT_LENGTH, LONGEST_VALUE);
+	if (trace->mode == TRACE_READ)
+		return trace_exec(trace, "PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY");
+	return trace_exec(trace, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
+				 " PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_size = -8000;"
+				 " PRAGMA temp_store = MEMORY");
+}
+
+/* In one transaction, so that two openers make or migrate the file once and a crash leaves the old one. */
+static int prepare_for_writing(struct trace *trace)
+{
+	int err = trace_begin(trace);
+
+	err = err ?: check_version(trace);
+	err = err ?: trace_commit(trace);
+	trace_rollback(trace);
+	return err;
+}
+
+static int open_db(struct trace *trace)
+{
+	int flags = trace->mode == TRACE_READ ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
+	int err, fd;
+
+	/* SQLite would make the file readable by all. */
+	if (trace->mode == TRACE_CREATE) {
+		fd = open(trace->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+		if (fd < 0)
+			goto system_error;
+		close(fd);
+	} else if (access(trace->path, trace->mode == TRACE_READ ? R_OK : R_OK | W_OK) < 0) {
+		goto system_error;
+	}
+	err = trace_fail(trace, sqlite3_open_v2(trace->path, &trace->db, flags | SQLITE_OPEN_NOMUTEX, NULL));
+	err = err ?: configure(trace);
+	err = err ?: (trace->mode == TRACE_READ ? check_version(trace) : prepare_for_writing(trace));
+	err = err ?: check_tables(trace);
+	err = err ?: read_uuid(trace);
+	if (err == 0 && trace->mode == TRACE_READ) {
+		err = own_views(trace);
+		sqlite3_set_authorizer(trace->db, authorize, NULL);
+	}
+	return err;
+system_error:
+	err = -errno;
+	snprintf(trace->error, sizeof(trace->error), "%s", strerror(-err));
+	return err;
+}
+
+int trace_open(const char *path, enum trace_mode mode, struct trace **ret_trace)
+{
+	struct trace *trace = calloc(1, sizeof(*trace));
+	int err;
+
+	if (!trace || !(trace->path = strdup(path))) {
+		free(trace);
+		return log_errno(ENOMEM, "%s", path);
+	}
+	trace->mode = mode;
+	err = open_db(trace);
+	if (err < 0) {
+		log_msg("%s: %s", path, trace->error[0] ? trace->error : strerror(-err));
+		trace_close(trace);
+		return err;
+	}
+	*ret_trace = trace;
+	return 0;
+}
+
+void trace_close(struct trace *trace)
+{
+	if (!trace)
+		return;
+	for (int i = 0; i < INSERT_COUNT; i++)
+		sqlite3_finalize(trace->inserts[i]);
+	sqlite3_close(trace->db);
+	free(trace->path);
+	free(trace);
+}

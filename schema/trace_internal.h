@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* trace_internal.h - what the files trace*.c share; for nobody else. */
+#ifndef FSTAPE_TRACE_INTERNAL_H
+#define FSTAPE_TRACE_INTERNAL_H
+
+#include <sqlite3.h>
+
+#include "trace.h"
+
+enum insert { INSERT_EVENT, INSERT_PATH, INSERT_PROCESS, INSERT_INITIAL, INSERT_MARK, INSERT_COUNT };
+
+struct trace {
+	sqlite3 *db;
+	char *path;
+	char uuid[SPOOL_UUID_LEN + 1];
+	enum trace_mode mode;
+	sqlite3_stmt *inserts[INSERT_COUNT]; /* prepared at first use */
+	char error[512];
+};
+
+struct trace_stmt {
+	struct trace *trace;
+	sqlite3_stmt *sql;
+};
+
+/* Keeps SQLite's words of the last failure and returns -errno for its result code. */
+int trace_fail(struct trace *trace, int result);
+
+#endif

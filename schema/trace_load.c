@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/* trace_load.c - what the loader inserts: prepared once, a few hundred thousand times a second. */
+#include <string.h>
+
+#include "base.h"
+#include "op.h"
+#include "trace_internal.h"
+
+static const char *const insert_sql[INSERT_COUNT] = {
+	[INSERT_EVENT] = "INSERT INTO op (run, seq, start_ns, dur_ns, fs_ns, op, process, path, path2, node, parent,"
+			 " fh, offset, length, result, flags, mode, args)"
+			 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[INSERT_PATH] = "INSERT INTO path (run, id, parent, path) VALUES (?, ?, ?, ?)",
+	[INSERT_PROCESS] = "INSERT INTO process (run, id, tid, pid, ppid, uid, gid, start_ticks, first_ns, comm, exe,"
+			   " cmdline) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	/* An object that the kernel forgot and asked for again is found twice: the first finding counts. */
+	[INSERT_INITIAL] = "INSERT INTO initial (run, path, seq, node, mode, size, mtime_ns, nlink, uid, gid, target)"
+			   " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+			   " ON CONFLICT (run, path) DO UPDATE SET seq = excluded.seq, node = excluded.node,"
+			   " mode = excluded.mode, size = excluded.size, mtime_ns = excluded.mtime_ns,"
+			   " nlink = excluded.nlink, uid = excluded.uid, gid = excluded.gid,"
+			   " target = excluded.target WHERE excluded.seq < initial.seq",
+	[INSERT_MARK] = "INSERT OR REPLACE INTO spool_mark (run, slot, generation, loaded) VALUES (?, ?, ?, ?)",
+};
+
+/* The statement with all parameters NULL, or NULL and the error in *ret_err. */
+static sqlite3_stmt *insert_begin(struct trace *trace, enum insert which, int *ret_err)
+{
+	sqlite3_stmt **stmt = &trace->inserts[which];
+
+	*ret_err = 0;
+	if (!*stmt)
+		*ret_err = trace_fail(trace, sqlite3_prepare_v3(trace->db, insert_sql[which], -1,
+							     SQLITE_PREPARE_PERSISTENT, stmt, NULL));
+	else
+		sqlite3_clear_bindings(*stmt);
+	return *stmt;
+}
+
+static int insert_end(struct trace *trace, sqlite3_stmt *stmt)
+{
+	int err = trace_fail(trace, sqlite3_step(stmt));
+
+	sqlite3_reset(stmt);
+	return err;
+}
+
+/* Texts live in the spool's mapping until the statement has run: no copy is needed. */
+static void bind_text(sqlite3_stmt *stmt, int index, const char *text, size_t len)
+{
+	sqlite3_bind_text64(stmt, index, text, len, SQLITE_STATIC, SQLITE_UTF8);
+}
+
+/* Ids start at 1: 0 is "none" and stored as NULL. */
+static void bind_id(sqlite3_stmt *stmt, int index, uint64_t id)
+{
+	if (id)
+		sqlite3_bind_int64(stmt, index, (sqlite3_int64)id);
+}
+
+int trace_add_event(struct trace *trace, int64_t run, const struct event *event, const char *args)
+{
+	const struct op_desc *desc = op_get(event->op);
+	uint32_t cols = desc ? desc->cols : 0;
+	sqlite3_stmt *stmt;
+	int err;
+
+	stmt = insert_begin(trace, INSERT_EVENT, &err);
+	if (err < 0)
+		return err;
+	sqlite3_bind_int64(stmt, 1, run);
+	sqlite3_bind_int64(stmt, 2, (sqlite3_int64)event->seq);
+	sqlite3_bind_int64(stmt, 3, event->start_ns);
+	sqlite3_bind_int64(stmt, 4, event->dur_ns);
+	sqlite3_bind_int64(stmt, 5, event->fs_ns);
+	sqlite3_bind_int64(stmt, 6, event->op);
+	sqlite3_bind_int64(stmt, 7, event->process);
+	bind_id(stmt, 8, event->path);
+	bind_id(stmt, 9, event->path2);
+	bind_id(stmt, 10, event->node);
+	bind_id(stmt, 11, event->parent);
+	bind_id(stmt, 12, event->fh);
+	if (cols & COL_OFFSET)
+		sqlite3_bind_int64(stmt, 13, event->offset);
+	if (cols & COL_LENGTH)
+		sqlite3_bind_int64(stmt, 14, event->length);
+	sqlite3_bind_int64(stmt, 15, event->result);
+	if (cols & COL_FLAGS)
+		sqlite3_bind_int64(stmt, 16, event->flags);
+	if ((cols & COL_MODE) && event->mode)
+		sqlite3_bind_int64(stmt, 17, event->mode);
+	if (event->args_len)
+		bind_text(stmt, 18, args, event->args_len);
+	return insert_end(trace, stmt);
+}
+
+int trace_add_path(struct trace *trace, int64_t run, const struct path_record *path, const char *text)
+{
+	int err;
+	sqlite3_stmt *stmt = insert_begin(trace, INSERT_PATH, &err);
+
+	if (err < 0)
+		return err;
+	sqlite3_bind_int64(stmt, 1, run);
+	sqlite3_bind_int64(stmt, 2, path->id);
+	sqlite3_bind_int64(stmt, 3, path->parent);
+	bind_text(stmt, 4, text, path->text_len);
+	return insert_end(trace, stmt);
+}
+
+int trace_add_process(struct trace *trace, int64_t run, const struct process_record *process, const char *text)
+{
+	auto_free char *cmdline = malloc(process->cmdline_len + 1);
+	uint32_t len = process->cmdline_len;
+	int err;
+	sqlite3_stmt *stmt = insert_begin(trace, INSERT_PROCESS, &err);
+
+	if (err < 0 || !cmdline)
+		return err ?: -ENOMEM;
+	memcpy(cmdline, text + process->comm_len + process->exe_len, len);
+	while (len > 0 && cmdline[len - 1] == '\0')
+		len--;
+	for (uint32_t i = 0; i < len; i++)
+		if (cmdline[i] == '\0')
+			cmdline[i] = ' ';
+	sqlite3_bind_int64(stmt, 1, run);
+	sqlite3_bind_int64(stmt, 2, process->id);
+	sqlite3_bind_int64(stmt, 3, process->tid);
+	sqlite3_bind_int64(stmt, 4, process->tgid);
+	sqlite3_bind_int64(stmt, 5, process->ppid);
+	sqlite3_bind_int64(stmt, 6, process->uid);
+	sqlite3_bind_int64(stmt, 7, process->gid);
+	sqlite3_bind_int64(stmt, 8, (sqlite3_int64)process->start_ticks);
+	sqlite3_bind_int64(stmt, 9, process->first_ns);
+	bind_text(stmt, 10, text, process->comm_len);
+	if (process->exe_len)
+		bind_text(stmt, 11, text + process->comm_len, process->exe_len);
+	if (len)
+		bind_text(stmt, 12, cmdline, len);
+	return insert_end(trace, stmt);
+}
+
+int trace_add_initial(struct trace *trace, int64_t run, const struct initial_record *initial, const char *target)
+{
+	int err;
+	sqlite3_stmt *stmt = insert_begin(trace, INSERT_INITIAL, &err);
+
+	if (err < 0)
+		return err;
+	sqlite3_bind_int64(stmt, 1, run);
+	sqlite3_bind_int64(stmt, 2, initial->path);
+	sqlite3_bind_int64(stmt, 3, (sqlite3_int64)initial->seq);
+	sqlite3_bind_int64(stmt, 4, (sqlite3_int64)initial->node);
+	sqlite3_bind_int64(stmt, 5, initial->mode);
+	sqlite3_bind_int64(stmt, 6, initial->size);
+	sqlite3_bind_int64(stmt, 7, initial->mtime_ns);
+	sqlite3_bind_int64(stmt, 8, initial->nlink);
+	sqlite3_bind_int64(stmt, 9, initial->uid);
+	sqlite3_bind_int64(stmt, 10, initial->gid);
+	if (initial->target_len)
+		bind_text(stmt, 11, target, initial->target_len);
+	return insert_end(trace, stmt);
+}
+
+int trace_set_mark(struct trace *trace, int64_t run, uint32_t slot, uint64_t generation, uint64_t loaded)
+{
+	int err;
+	sqlite3_stmt *stmt = insert_begin(trace, INSERT_MARK, &err);
+
+	if (err < 0)
+		return err;
+	sqlite3_bind_int64(stmt, 1, run);
+	sqlite3_bind_int64(stmt, 2, slot);
+	sqlite3_bind_int64(stmt, 3, (sqlite3_int64)generation);
+	sqlite3_bind_int64(stmt, 4, (sqlite3_int64)loaded);
+	return insert_end(trace, stmt);
+}
+
+int trace_mark(struct trace *trace, int64_t run, uint32_t slot, uint64_t *ret_generation, uint64_t *ret_loaded)
+{
+	struct trace_stmt auto_stmt *stmt = NULL;
+	int err = trace_prepare(trace, "SELECT generation, loaded FROM spool_mark WHERE run = ? AND slot = ?", &stmt,
+		NULL);
+
+	err = err ?: trace_bind_int(stmt, 1, run);
+	err = err ?: trace_bind_int(stmt, 2, slot);
+	err = err ?: trace_step(stmt);
+	if (err < 0)
+		return err;
+	*ret_generation = err ? (uint64_t)trace_column_int(stmt, 0) : 0;
+	*ret_loaded = err ? (uint64_t)trace_column_int(stmt, 1) : 0;
+	return 0;
+}
+
+int trace_clear_marks(struct trace *trace, int64_t run)
+{
+	struct trace_stmt auto_stmt *stmt = NULL;
+	int err = trace_prepare(trace, "DELETE FROM spool_mark WHERE run = ?", &stmt, NULL);
+
+	err = err ?: trace_bind_int(stmt, 1, run);
+	return err ?: trace_step(stmt);
+}
+
+int trace_add_anchor(struct trace *trace, int64_t run, int64_t before_ns, int64_t real_ns, int64_t after_ns)
+{
+	struct trace_stmt auto_stmt *stmt = NULL;
+	int err = trace_prepare(trace, "INSERT OR REPLACE INTO clock_anchor VALUES (?, ?, ?, ?)", &stmt, NULL);
+
+	err = err ?: trace_bind_int(stmt, 1, run);
+	err = err ?: trace_bind_int(stmt, 2, before_ns);
+	err = err ?: trace_bind_int(stmt, 3, real_ns);
+	err = err ?: trace_bind_int(stmt, 4, after_ns);
+	return err ?: trace_step(stmt);
+}
