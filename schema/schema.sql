@@ -12,7 +12,8 @@ CREATE TABLE meta (
 CREATE TABLE run (
     id              INTEGER PRIMARY KEY,
     label           TEXT,               -- chosen by the user; commands accept it for the number
-    state           TEXT NOT NULL,      -- 'recording', 'finishing', 'done', 'recovered' (the recorder died)
+    state           TEXT NOT NULL,      -- 'recording', 'finishing', 'done', 'recovered' (the recorder died);
+                                        -- 'native': timed by bench without the shim, nothing recorded
     clean_end       INTEGER,            -- 1: ended by unmounting; 0: the recorder died or lost data; NULL: not ended yet
     requests        INTEGER,            -- requests counted at dispatch
     recorded        INTEGER,            -- of these, stored in `op`
@@ -57,7 +58,8 @@ CREATE TABLE run (
     workload        TEXT,               -- set by bench: what, on which target, in which round, with cold caches or warm
     target          TEXT,
     round           INTEGER,
-    caches          TEXT                -- 'cold', 'warm'
+    caches          TEXT,               -- 'cold', 'warm'
+    setup           TEXT                -- JSON object of bench: how target and repository were made, versions
 ) STRICT;
 
 -- Clock readings, to convert between the run's time and wall clock time: real_ns was read between the other two.
