@@ -156,11 +156,16 @@ int read_file_at(int dirfd, const char *path, size_t max, struct strbuf *ret_tex
 	if (fd < 0)
 		return -errno;
 	strbuf_add(ret_text, "", 0);
-	while (ret_text->len < max && (got = read(fd, chunk, sizeof(chunk))) != 0) {
+	while (ret_text->len < max) {
+		size_t left = max - ret_text->len;
+
+		got = read(fd, chunk, left < sizeof(chunk) ? left : sizeof(chunk));
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
 			return -errno;
+		if (got == 0 || ret_text->failed)
+			break;
 		strbuf_add(ret_text, chunk, (size_t)got);
 	}
 	return ret_text->failed ? -ENOMEM : 0;
