@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+#include "run.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base.h"
+
+static char *copy_text(const struct trace_stmt *stmt, int column)
+{
+	const char *text = trace_column_text(stmt, column);
+
+	return text ? strdup(text) : NULL;
+}
+
+int run_load(struct trace *trace, int64_t id, struct run_info *ret_run)
+{
+	struct trace_stmt auto_stmt *stmt = NULL;
+	int err = trace_prepare(trace,
+		"SELECT label, state, note, requests, recorded, dropped, damaged, clean_end FROM run WHERE id = ?", &stmt,
+		NULL);
+
+	err = err ?: trace_bind_int(stmt, 1, id);
+	err = err ?: trace_step(stmt);
+	if (err <= 0)
+		return err ?: -ENOENT;
+	*ret_run = (struct run_info){
+		.id = id,
+		.label = copy_text(stmt, 0),
+		.state = copy_text(stmt, 1),
+		.note = copy_text(stmt, 2),
+		.requests = trace_column_int(stmt, 3),
+		.recorded = trace_column_int(stmt, 4),
+		.dropped = trace_column_int(stmt, 5),
+		.damaged = trace_column_int(stmt, 6),
+	};
+	if (!ret_run->state) {
+		run_free(ret_run);
+		return -ENOMEM;
+	}
+	ret_run->native = strcmp(ret_run->state, "native") == 0;
+	ret_run->finished = ret_run->native || strcmp(ret_run->state, "done") == 0 ||
+		strcmp(ret_run->state, "recovered") == 0;
+	ret_run->clean = ret_run->native || trace_column_int(stmt, 7) == 1;
+	return 0;
+}
+
+void run_free(struct run_info *run)
+{
+	free(run->label);
+	free(run->state);
+	free(run->note);
+	*run = (struct run_info){};
+}
+
+void run_warn(const struct run_info *run)
+{
+	struct strbuf auto_strbuf line = {};
+
+	if (run_complete(run))
+		return;
+	strbuf_addf(&line, "run %" PRId64, run->id);
+	if (run->label)
+		strbuf_addf(&line, " (%s)", run->label);
+	if (!run->finished)
+		strbuf_addf(&line, " has not ended yet (state '%s'): numbers are what is in the database by now", run->state);
+	else
+		strbuf_addf(&line, " is partial: %" PRId64 " of %" PRId64 " requests recorded, %" PRId64 " dropped", run->recorded,
+			run->requests, run->dropped);
+	if (run->finished && run->note)
+		strbuf_addf(&line, "; %s", run->note);
+	if (!run->finished)
+		strbuf_addf(&line, "; if its recorder has died, 'fstape recover' finishes it");
+	if (!line.failed)
+		log_msg("%s", line.buf);
+}
+
+int run_check(struct trace *trace, int64_t id)
+{
+	struct run_info run;
+	int err = run_load(trace, id, &run);
+	bool complete;
+
+	if (err < 0)
+		return err;
+	run_warn(&run);
+	complete = run_complete(&run);
+	run_free(&run);
+	return complete;
+}
