@@ -321,14 +321,13 @@ static int configure(struct trace *trace)
 	sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
 	sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
 	sqlite3_limit(db, SQLITE_LIMIT_LENGTH, LONGEST_VALUE);
-	if (trace->mode == TRACE_READ)
-		return trace_exec(trace, "PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY");
-	return trace_exec(trace, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
-				 " PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_size = -8000;"
-				 " PRAGMA temp_store = MEMORY");
+	return trace_exec(trace, "PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY");
 }
 
-/* In one transaction, so that two openers make or migrate the file once and a crash leaves the old one. */
+/*
+ * In one transaction, so that two openers make or migrate the file once and a crash leaves the old one. The journal
+ * mode is stored in the file, so it changes only when the file is known to be ours.
+ */
 static int prepare_for_writing(struct trace *trace)
 {
 	int err = trace_begin(trace);
@@ -336,7 +335,8 @@ static int prepare_for_writing(struct trace *trace)
 	err = err ?: check_version(trace);
 	err = err ?: trace_commit(trace);
 	trace_rollback(trace);
-	return err;
+	return err ?: trace_exec(trace, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
+					" PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_size = -8000");
 }
 
 static int open_db(struct trace *trace)
