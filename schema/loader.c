@@ -9,6 +9,11 @@
 
 #define MAX_SEGMENTS 4096
 
+/*
+ * A record that is not as a recorder writes them is -EBADMSG here, whatever is wrong with it; -EUCLEAN is the
+ * database's own damage, for which no spool must be given up.
+ */
+
 /* The text after the fixed part, when the record is long enough for both. */
 static const char *record_text(const struct spool_record *record, size_t fixed, size_t text)
 {
@@ -20,11 +25,13 @@ static int load_event(struct loader *loader, const struct spool_record *record)
 	const struct event *event = record->data;
 	const char *args = record->size < sizeof(*event) ? NULL :
 							   record_text(record, sizeof(*event), event->args_len);
+	int err;
 
 	if (!args || !op_get(event->op))
-		return -EUCLEAN;
-	loader->events++;
-	return trace_add_event(loader->trace, loader->run, event, args);
+		return -EBADMSG;
+	err = trace_add_event(loader->trace, loader->run, event, args);
+	loader->events += err == 0;
+	return err;
 }
 
 static int load_path(struct loader *loader, const struct spool_record *record)
@@ -33,7 +40,7 @@ static int load_path(struct loader *loader, const struct spool_record *record)
 	const char *text =
 		record->size < sizeof(*path) ? NULL : record_text(record, sizeof(*path), path->text_len);
 
-	return text ? trace_add_path(loader->trace, loader->run, path, text) : -EUCLEAN;
+	return text ? trace_add_path(loader->trace, loader->run, path, text) : -EBADMSG;
 }
 
 static int load_process(struct loader *loader, const struct spool_record *record)
@@ -44,7 +51,7 @@ static int load_process(struct loader *loader, const struct spool_record *record
 								     (size_t)process->comm_len + process->exe_len +
 									     process->cmdline_len);
 
-	return text ? trace_add_process(loader->trace, loader->run, process, text) : -EUCLEAN;
+	return text ? trace_add_process(loader->trace, loader->run, process, text) : -EBADMSG;
 }
 
 static int load_initial(struct loader *loader, const struct spool_record *record)
@@ -54,7 +61,7 @@ static int load_initial(struct loader *loader, const struct spool_record *record
 		NULL :
 		record_text(record, sizeof(*initial), initial->target_len);
 
-	return target ? trace_add_initial(loader->trace, loader->run, initial, target) : -EUCLEAN;
+	return target ? trace_add_initial(loader->trace, loader->run, initial, target) : -EBADMSG;
 }
 
 static int load_record(struct loader *loader, const struct spool_record *record)
@@ -65,10 +72,12 @@ static int load_record(struct loader *loader, const struct spool_record *record)
 		[RECORD_PROCESS] = load_process,
 		[RECORD_INITIAL] = load_initial,
 	};
+	int err;
 
 	if (record->kind >= ARRAY_SIZE(load) || !load[record->kind])
-		return -EUCLEAN;
-	return load[record->kind](loader, record);
+		return -EBADMSG;
+	err = load[record->kind](loader, record);
+	return err == -EEXIST ? -EBADMSG : err; /* an id twice */
 }
 
 /* Loads what a segment has from *reached on, at most `max` records. Their number, or -errno. */
@@ -87,9 +96,7 @@ static int64_t load_segment(struct loader *loader, struct segment *segment, int6
 		if (got == 1) {
 			int err = load_record(loader, &record);
 
-			if (err == -EEXIST)
-				err = -EUCLEAN; /* an id twice: not written by a recorder */
-			if (err < 0 && err != -EUCLEAN)
+			if (err < 0 && err != -EBADMSG)
 				return err;
 			got = err < 0 ? err : 1;
 		}
@@ -103,9 +110,8 @@ static int64_t load_segment(struct loader *loader, struct segment *segment, int6
 		log_msg("%s: slot %u is damaged at byte %" PRIu64 " of %" PRIu64 "; what follows there is lost",
 			spool_dir(loader->spool), segment->slot, *reached, end);
 	}
-	if (count)
-		got = trace_set_mark(loader->trace, loader->run, segment->slot, segment->generation, *reached);
-	return got < 0 && got != -EUCLEAN ? got : count;
+	got = count ? trace_set_mark(loader->trace, loader->run, segment->slot, segment->generation, *reached) : 0;
+	return got < 0 ? got : count;
 }
 
 int64_t loader_step(struct loader *loader, int64_t max)

@@ -101,10 +101,11 @@ static int recover_dir(struct trace *trace, const char *dir, void (*progress)(in
 }
 
 /*
- * A recorder commits the row of its run when it holds the lock of the spool, so a run without a spool that still says
- * "recording" has lost both; one whose spool was left alone above keeps its state.
+ * A recorder commits the row of its run when it holds the lock of the spool, and removes the spool when it has
+ * committed the end. So a run without a spool that still says "recording" has lost both; one whose spool was left
+ * alone above keeps its state. Within a transaction, or a run that ends meanwhile would look like one of these.
  */
-static int close_orphans(struct trace *trace, const char *root)
+static int mark_orphans(struct trace *trace, const char *root)
 {
 	struct trace_stmt auto_stmt *stmt = NULL;
 	int count = 0, got;
@@ -128,6 +129,18 @@ static int close_orphans(struct trace *trace, const char *root)
 		count++;
 	}
 	return got < 0 ? got : count;
+}
+
+static int close_orphans(struct trace *trace, const char *root)
+{
+	int count = trace_begin(trace), err;
+
+	if (count < 0)
+		return count;
+	count = mark_orphans(trace, root);
+	err = count < 0 ? count : trace_commit(trace);
+	trace_rollback(trace);
+	return err < 0 ? err : count;
 }
 
 int recover_all(struct trace *trace, void (*progress)(int64_t run, uint64_t events))

@@ -235,24 +235,34 @@ int spool_prepare(struct spool *spool, unsigned int spare)
 	return err;
 }
 
-/* A free segment for a writer; made on the spot when none is ready and the limit allows one. */
+static struct segment *segment_take_ready(struct spool *spool, bool *ret_at_limit)
+{
+	struct segment *segment;
+
+	pthread_mutex_lock(&spool->lock);
+	for (segment = spool->segments; segment; segment = segment->next)
+		if (segment->status == SEGMENT_FREE)
+			break;
+	if (segment) {
+		segment->status = SEGMENT_WRITING;
+		spool->free--;
+	}
+	*ret_at_limit = (uint64_t)(spool->count + 1) * SPOOL_SEGMENT_SIZE > spool->limit;
+	pthread_mutex_unlock(&spool->lock);
+	return segment;
+}
+
+/*
+ * A free segment for a writer; made on the spot when none is ready and the limit allows one. Another writer may take
+ * what was made here, so only the limit, or a file that cannot be made, ends the trying.
+ */
 static struct segment *segment_take(struct spool *spool)
 {
-	struct segment *segment = NULL;
+	bool at_limit;
+	struct segment *segment = segment_take_ready(spool, &at_limit);
 
-	for (int tries = 0; tries < 2 && !segment; tries++) {
-		if (tries && spool_prepare(spool, 1) < 0)
-			return NULL;
-		pthread_mutex_lock(&spool->lock);
-		for (segment = spool->segments; segment; segment = segment->next)
-			if (segment->status == SEGMENT_FREE)
-				break;
-		if (segment) {
-			segment->status = SEGMENT_WRITING;
-			spool->free--;
-		}
-		pthread_mutex_unlock(&spool->lock);
-	}
+	while (!segment && !at_limit && spool_prepare(spool, 1) == 0)
+		segment = segment_take_ready(spool, &at_limit);
 	return segment;
 }
 
