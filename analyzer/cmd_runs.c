@@ -18,13 +18,17 @@ static const struct field fields[] = {
 	{ "id", "id", NULL, COLUMN_INT },
 	{ "label", "label", NULL, COLUMN_TEXT },
 	{ "state || CASE WHEN state IN ('done', 'recovered') AND (clean_end IS NOT 1 OR dropped > 0)"
-	  " THEN ', partial' ELSE '' END", "state", "state", COLUMN_TEXT, COLUMN_TEXT_ONLY },
+	  " THEN ', partial' ELSE '' END",
+		"state", "state", COLUMN_TEXT, COLUMN_TEXT_ONLY },
 	{ "state", "state", NULL, COLUMN_TEXT, COLUMN_DATA_ONLY },
-	{ "state = 'native' OR (clean_end IS 1 AND state IN ('done', 'recovered') AND coalesce(dropped, 0) = 0)", "complete", NULL, COLUMN_BOOL,
-		COLUMN_DATA_ONLY },
+	{ "state = 'native' OR"
+	  " (clean_end IS 1 AND state IN ('done', 'recovered') AND coalesce(dropped, 0) = 0)",
+		"complete", NULL, COLUMN_BOOL, COLUMN_DATA_ONLY },
 	{ "source", "source", NULL, COLUMN_TEXT },
 	{ "fs_type", "fs_type", "fs", COLUMN_TEXT },
-	{ "CASE WHEN state <> 'native' THEN coalesce(requests, (SELECT count(*) FROM op WHERE op.run = run.id)) END", "requests", NULL, COLUMN_INT },
+	{ "CASE WHEN state <> 'native'"
+	  " THEN coalesce(requests, (SELECT count(*) FROM op WHERE op.run = run.id)) END",
+		"requests", NULL, COLUMN_INT },
 	{ "recorded", "recorded", NULL, COLUMN_INT, COLUMN_DATA_ONLY },
 	{ "dropped", "dropped", NULL, COLUMN_INT },
 	{ "real_ns", "real_ns", "real", COLUMN_DURATION },
@@ -38,8 +42,8 @@ static const struct field fields[] = {
 	{ "round", "round", NULL, COLUMN_INT, COLUMN_DATA_ONLY },
 	{ "caches", "caches", NULL, COLUMN_TEXT, COLUMN_DATA_ONLY },
 	{ "note", "note", NULL, COLUMN_TEXT, COLUMN_DATA_ONLY },
-	{ "CASE WHEN json_valid(command) THEN (SELECT group_concat(value, ' ') FROM json_each(command)) END", "command",
-		NULL, COLUMN_TEXT, COLUMN_TEXT_ONLY },
+	{ "CASE WHEN json_valid(command) THEN (SELECT group_concat(value, ' ') FROM json_each(command)) END",
+		"command", NULL, COLUMN_TEXT, COLUMN_TEXT_ONLY },
 	{ "CASE WHEN json_valid(command) THEN command END", "command", NULL, COLUMN_JSON, COLUMN_DATA_ONLY },
 };
 
@@ -121,8 +125,10 @@ const struct command cmd_runs = {
 	.name = "runs",
 	.summary = "list the runs of a database",
 	.arguments = "DB",
-	.details = "One row per run. The state is 'recording' while the directory is mounted, 'finishing' while the rest is"
-		   " loaded, 'done', or 'recovered' when the recorder died and 'fstape recover' completed the run; a run that"
+	.details = "One row per run; all of them unless --run says which. The state is 'recording' while the "
+		   "directory is mounted, 'finishing' while the rest is"
+		   " loaded, 'done', or 'recovered' when the recorder died and 'fstape recover' completed "
+		   "the run; a run that"
 		   " misses operations is marked as partial.",
 	.trace = NEED_TRACE_READ,
 	.flags = COMMAND_RUN | COMMAND_FORMAT,

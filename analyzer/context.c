@@ -27,7 +27,8 @@ int context_print(struct table *table)
 int context_trace_error(const struct context *context, int err, const char *text)
 {
 	log_msg("%s: %s: %s", context->args[0], text,
-		err == -ENOMEM || !trace_error(context->trace)[0] ? strerror(-err) : trace_error(context->trace));
+		err == -ENOMEM || !trace_error(context->trace)[0] ? strerror(-err)
+								  : trace_error(context->trace));
 	return err;
 }
 
@@ -44,9 +45,11 @@ int context_runs(const struct context *context, int64_t **ret_runs)
 		int err = trace_run_find(context->trace, name, &runs[i]);
 
 		if (err == -ENOENT && name)
-			log_msg("%s: no run has the number or label '%s'; 'fstape runs' lists them", context->args[0], name);
+			log_msg("%s: no run has the number or label '%s'; 'fstape runs' lists them",
+				context->args[0], name);
 		else if (err == -ENOENT)
-			log_msg("%s: there are no runs in it yet; 'fstape record' makes one", context->args[0]);
+			log_msg("%s: there are no runs in it yet; 'fstape record' makes one",
+				context->args[0]);
 		else if (err < 0)
 			context_trace_error(context, err, "cannot read the runs");
 		if (err < 0)

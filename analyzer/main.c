@@ -7,11 +7,15 @@
 #include "base.h"
 #include "command.h"
 
-extern const struct command cmd_runs;
+extern const struct command cmd_record, cmd_runs, cmd_stats, cmd_query, cmd_recover;
 
 /* In the order of help. */
 static const struct command *const commands[] = {
+	&cmd_record,
 	&cmd_runs,
+	&cmd_stats,
+	&cmd_query,
+	&cmd_recover,
 };
 
 static const struct option general_options[] = {

@@ -6,7 +6,7 @@
 #include "base.h"
 
 #define HELP_COLUMN 26 /* where descriptions begin */
-#define HELP_WIDTH 80
+#define HELP_WIDTH  80
 
 /* Where parsing stands. */
 struct parser {
@@ -128,8 +128,8 @@ static struct found find_option(const struct parser *p, const char *name, size_t
 {
 	for (size_t i = 0; i < p->count; i++)
 		for (const struct option *option = p->sets[i].table; option && option->name; option++)
-			if (letter ? option->letter == letter :
-				     strncmp(option->name, name, len) == 0 && option->name[len] == '\0')
+			if (letter ? option->letter == letter
+				   : strncmp(option->name, name, len) == 0 && option->name[len] == '\0')
 				return (struct found){ option, (char *)p->sets[i].values + option->offset };
 	return (struct found){};
 }
@@ -139,12 +139,14 @@ static int refuse_value(const struct option *option, const char *text)
 	if (option->type == OPTION_CHOICE)
 		log_msg("--%s: '%s' is not one of %s", option->name, text, option->argument);
 	else if (option->type == OPTION_SIZE)
-		log_msg("--%s: '%s' is not a size that it takes; sizes look like 512K, 64M or 1G", option->name, text);
+		log_msg("--%s: '%s' is not a size that it takes; sizes look like 512K, 64M or 1G",
+			option->name, text);
 	else if (option->max)
-		log_msg("--%s: '%s' is not a number from %lld to %lld", option->name, text, (long long)option->min,
-			(long long)option->max);
+		log_msg("--%s: '%s' is not a number from %lld to %lld", option->name, text,
+			(long long)option->min, (long long)option->max);
 	else
-		log_msg("--%s: '%s' is not a number of at least %lld", option->name, text, (long long)option->min);
+		log_msg("--%s: '%s' is not a number of at least %lld", option->name, text,
+			(long long)option->min);
 	return -EINVAL;
 }
 

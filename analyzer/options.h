@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * options.h - options of the command line as data: a row says how an option is called, what it takes, where its value
- * goes, what it is when it is not given, and what help says about it.
+ * options.h - options of the command line as data: a row says how an option is called, what it takes, where
+ * its value goes, what it is when it is not given, and what help says about it.
  *
- * A table of rows belongs to a struct of values: `offset` is the member's place there. Texts are not copied: they live
- * as long as argv and the table. Not for threads.
+ * A table of rows belongs to a struct of values: `offset` is the member's place there. Texts are not copied:
+ * they live as long as argv and the table. Not for threads.
  */
 #ifndef FSTAPE_OPTIONS_H
 #define FSTAPE_OPTIONS_H
@@ -26,7 +26,8 @@ struct option {
 	const char *name;     /* without dashes; NULL ends the table */
 	const char *argument; /* the value's name in help; of OPTION_CHOICE the words themselves, "a|b|c" */
 	const char *help;
-	const char *preset; /* the value when none is given, parsed like a given one; NULL: zero, false, no text */
+	const char *preset; /* the value when none is given, parsed like a given one; NULL: zero, false, no
+			       text */
 	size_t offset;
 	int64_t min, max; /* max 0: no limit */
 	enum option_type type;
@@ -48,11 +49,11 @@ struct option_set {
 int options_init(const struct option_set *sets, size_t count);
 
 /*
- * Parses argv (NULL-terminated, without the program's name). Options may stand before, between and after the other
- * words; "--" ends them. When `command_after` is not 0, the word after that many others begins a command of somebody
- * else's: it and all that follow are taken as they are.
- * Moves the other words to the front of argv, in their order, and returns their number; argv[number] is NULL then.
- * -EINVAL after a message on standard error.
+ * Parses argv (NULL-terminated, without the program's name). Options may stand before, between and after the
+ * other words; "--" ends them. When `command_after` is not 0, the word after that many others begins a
+ * command of somebody else's: it and all that follow are taken as they are. Moves the other words to the
+ * front of argv, in their order, and returns their number; argv[number] is NULL then. -EINVAL after a message
+ * on standard error.
  */
 int options_parse(const struct option_set *sets, size_t count, char **argv, size_t command_after);
 
@@ -62,7 +63,8 @@ void options_free(const struct option_set *sets, size_t count);
 /* The rows as help, in at most 80 columns. */
 void options_help(const struct option *table, FILE *out);
 
-/* `text` in lines of at most 80 columns, all but the first indented by `indent`; `column` is where the first begins. */
+/* `text` in lines of at most 80 columns, all but the first indented by `indent`; `column` is where the first
+ * begins. */
 void options_wrap(const char *text, unsigned int indent, unsigned int column, FILE *out);
 
 /* A number of bytes such as "64M" or "1G". 0 or -EINVAL. */

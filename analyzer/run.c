@@ -17,8 +17,9 @@ int run_load(struct trace *trace, int64_t id, struct run_info *ret_run)
 {
 	struct trace_stmt auto_stmt *stmt = NULL;
 	int err = trace_prepare(trace,
-		"SELECT label, state, note, requests, recorded, dropped, damaged, clean_end FROM run WHERE id = ?", &stmt,
-		NULL);
+		"SELECT label, state, note, requests, recorded, dropped, damaged, clean_end FROM run WHERE "
+		"id = ?",
+		&stmt, NULL);
 
 	err = err ?: trace_bind_int(stmt, 1, id);
 	err = err ?: trace_step(stmt);
@@ -40,7 +41,7 @@ int run_load(struct trace *trace, int64_t id, struct run_info *ret_run)
 	}
 	ret_run->native = strcmp(ret_run->state, "native") == 0;
 	ret_run->finished = ret_run->native || strcmp(ret_run->state, "done") == 0 ||
-		strcmp(ret_run->state, "recovered") == 0;
+			    strcmp(ret_run->state, "recovered") == 0;
 	ret_run->clean = ret_run->native || trace_column_int(stmt, 7) == 1;
 	return 0;
 }
@@ -63,10 +64,13 @@ void run_warn(const struct run_info *run)
 	if (run->label)
 		strbuf_addf(&line, " (%s)", run->label);
 	if (!run->finished)
-		strbuf_addf(&line, " has not ended yet (state '%s'): numbers are what is in the database by now", run->state);
+		strbuf_addf(&line,
+			" has not ended yet (state '%s'): numbers are what is in the database by now",
+			run->state);
 	else
-		strbuf_addf(&line, " is partial: %" PRId64 " of %" PRId64 " requests recorded, %" PRId64 " dropped", run->recorded,
-			run->requests, run->dropped);
+		strbuf_addf(&line,
+			" is partial: %" PRId64 " of %" PRId64 " requests recorded, %" PRId64 " dropped",
+			run->recorded, run->requests, run->dropped);
 	if (run->finished && run->note)
 		strbuf_addf(&line, "; %s", run->note);
 	if (!run->finished)

@@ -10,9 +10,9 @@
 
 struct run_info {
 	int64_t id;
-	char *label; /* NULL: none */
-	char *state; /* as in schema.sql */
-	char *note;  /* why it is partial, or NULL */
+	char *label;                                  /* NULL: none */
+	char *state;                                  /* as in schema.sql */
+	char *note;                                   /* why it is partial, or NULL */
 	int64_t requests, recorded, dropped, damaged; /* 0 while not known */
 	bool clean;    /* ended by unmounting, with everything in the database */
 	bool native;   /* timed without the shim: there is nothing recorded, and nothing missing */
@@ -30,8 +30,8 @@ static inline bool run_complete(const struct run_info *run)
 }
 
 /*
- * One line on standard error, "fstape: run 3 (label) is ...", when its numbers are not all there; nothing otherwise.
- * For every command that shows numbers of a run.
+ * One line on standard error, "fstape: run 3 (label) is ...", when its numbers are not all there; nothing
+ * otherwise. For every command that shows numbers of a run.
  */
 void run_warn(const struct run_info *run);
 

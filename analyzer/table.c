@@ -38,8 +38,8 @@ void table_fail(struct table *table, int err)
 		table->err = err;
 }
 
-void table_add_column(struct table *table, const char *name, const char *title, enum column_kind kind,
-	unsigned int flags)
+void table_add_column(
+	struct table *table, const char *name, const char *title, enum column_kind kind, unsigned int flags)
 {
 	struct table_column *columns = reallocarray(table->columns, table->n_columns + 1, sizeof(*columns));
 	struct table_column *column;
@@ -174,7 +174,8 @@ void table_int(struct table *table, int64_t value)
 		data_int(table, column, value);
 }
 
-/* The shortest of two lengths that reads back as the same number; a locale never changes the point: LC_CTYPE only. */
+/* The shortest of two lengths that reads back as the same number; a locale never changes the point: LC_CTYPE
+ * only. */
 static void add_real(struct strbuf *line, double value)
 {
 	char text[40];

@@ -26,7 +26,7 @@ struct table {
 	size_t shown; /* cells of this row that are not hidden */
 	size_t rows;
 	bool begun;
-	int err; /* the first failure */
+	int err;            /* the first failure */
 	struct strbuf line; /* CSV and JSON that is not written yet */
 	struct libscols_table *text;
 	struct libscols_line *text_row;

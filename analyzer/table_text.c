@@ -19,7 +19,8 @@ const char *format_duration(int64_t ns, char buf[static 24])
 	if (magnitude >= 599.5e9) {
 		int64_t s = (int64_t)(magnitude / 1e9 + 0.5); /* at most 11 digits */
 
-		snprintf(buf, 24, "%s%" PRId64 " min %d s", ns < 0 ? "-" : "", s / 60 % 1000000000, (int)(s % 60));
+		snprintf(buf, 24, "%s%" PRId64 " min %d s", ns < 0 ? "-" : "", s / 60 % 1000000000,
+			(int)(s % 60));
 		return buf;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
@@ -27,8 +28,11 @@ const char *format_duration(int64_t ns, char buf[static 24])
 
 		if (value < 0.9995)
 			continue;
-		snprintf(buf, 24, "%s%.*f %s", ns < 0 ? "-" : "", value < 9.995 ? 2 : value < 99.95 ? 1 : 0, value,
-			units[i].name);
+		snprintf(buf, 24, "%s%.*f %s", ns < 0 ? "-" : "",
+			value < 9.995   ? 2
+			: value < 99.95 ? 1
+					: 0,
+			value, units[i].name);
 		return buf;
 	}
 	snprintf(buf, 24, "%" PRId64 " ns", ns);
@@ -72,7 +76,7 @@ static bool right_aligned(const struct table_column *column)
 static int flags_of(const struct table *table, const struct table_column *column)
 {
 	bool cut = column->kind == COLUMN_TEXT || column->kind == COLUMN_JSON ||
-		(column->kind == COLUMN_ANY && !column->numbers);
+		   (column->kind == COLUMN_ANY && !column->numbers);
 
 	return (right_aligned(column) ? SCOLS_FL_RIGHT : 0) | (cut && table->rows ? SCOLS_FL_TRUNC : 0);
 }

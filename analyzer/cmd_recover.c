@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/* cmd_recover.c - finishing what a dead recorder left. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base.h"
+#include "command.h"
+#include "loader.h"
+#include "progress.h"
+#include "run.h"
+
+static void show_progress(int64_t run, uint64_t events)
+{
+	struct progress progress = progress_begin(true);
+
+	progress_show(&progress, "run %" PRId64 ": %" PRIu64 " requests recovered", run, events);
+}
+
+/* The runs that are not finished, before and after: what recover_all() did is the difference. */
+static int unfinished(struct context *context, int64_t **ret_runs, size_t *ret_count)
+{
+	struct trace_stmt auto_stmt *stmt = NULL;
+	auto_free int64_t *runs = NULL;
+	size_t count = 0;
+	int err = trace_prepare(context->trace,
+		"SELECT id FROM run WHERE state IN ('recording', 'finishing') ORDER BY id", &stmt, NULL);
+
+	while (err == 0 && (err = trace_step(stmt)) == 1) {
+		int64_t *grown = reallocarray(runs, count + 1, sizeof(*runs));
+
+		if (!grown)
+			return log_errno(ENOMEM, "%s", context->args[0]);
+		runs = grown;
+		runs[count++] = trace_column_int(stmt, 0);
+		err = 0;
+	}
+	if (err < 0)
+		return context_trace_error(context, err, "cannot read the runs");
+	*ret_runs = steal_ptr(&runs);
+	*ret_count = count;
+	return 0;
+}
+
+static void report(struct context *context, int64_t id)
+{
+	struct run_info run;
+
+	if (run_load(context->trace, id, &run) < 0)
+		return;
+	if (run.finished)
+		printf("run %" PRId64 "%s%s%s: %" PRId64 " of %" PRId64
+		       " requests are in the database, %" PRId64 " dropped%s%s\n",
+			run.id, run.label ? " (" : "", run.label ?: "", run.label ? ")" : "", run.recorded,
+			run.requests, run.dropped, run.note ? "; " : "", run.note ?: "");
+	else
+		printf("run %" PRId64 " is still being recorded, or its spool cannot be read; left alone\n",
+			run.id);
+	run_free(&run);
+}
+
+static int run_recover(struct context *context)
+{
+	auto_free int64_t *runs = NULL;
+	size_t count = 0;
+	int recovered, err = unfinished(context, &runs, &count);
+	bool terminal = !context->common.quiet && isatty(STDERR_FILENO);
+
+	if (err < 0)
+		return err;
+	recovered = recover_all(context->trace, terminal ? show_progress : NULL);
+	if (terminal)
+		fputs("\r\033[K", stderr);
+	if (recovered < 0) {
+		log_msg("%s: not everything could be recovered; what is left stays in %s-spool",
+			context->args[0], context->args[0]);
+		return recovered;
+	}
+	trace_settle(context->trace);
+	if (context->common.quiet)
+		return STATUS_OK;
+	for (size_t i = 0; i < count; i++)
+		report(context, runs[i]);
+	if (recovered > (int)count)
+		printf("%d runs that had lost their row were recovered, too\n", recovered - (int)count);
+	if (!count && !recovered)
+		printf("nothing to recover\n");
+	return STATUS_OK;
+}
+
+const struct command cmd_recover = {
+	.name = "recover",
+	.summary = "finish runs whose recorder died",
+	.arguments = "DB",
+	.details = "Loads what dead recorders left beside the database, in DB-spool, and marks those runs as "
+		   "'recovered'."
+		   " Every operation that a program was told had succeeded is in there. A recording that is "
+		   "still going on is"
+		   " left alone. The next recording into the database does the same.",
+	.trace = NEED_TRACE_WRITE,
+	.min_args = 1,
+	.max_args = 1,
+	.run = run_recover,
+};

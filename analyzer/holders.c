@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/* holders.c - who keeps a mount busy; declared in shim.h. Reads /proc only, nothing in the mount itself. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "shim.h"
+
+#define MOST_NAMED 8
+
+static bool link_inside(int dir, const char *name, const char *mountpoint)
+{
+	size_t len = strlen(mountpoint);
+	char target[PATH_MAX];
+	ssize_t got = readlinkat(dir, name, target, sizeof(target) - 1);
+
+	if (got < (ssize_t)len)
+		return false;
+	target[got] = '\0';
+	return strncmp(target, mountpoint, len) == 0 &&
+	       (target[len] == '/' || target[len] == '\0' || target[len] == ' ');
+}
+
+static bool file_open_inside(int process, const char *mountpoint)
+{
+	int fd = openat(process, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	bool found = false;
+
+	if (!dir) {
+		if (fd >= 0)
+			close(fd);
+		return false;
+	}
+	for (struct dirent *entry; !found && (entry = readdir(dir));)
+		found = entry->d_name[0] != '.' && link_inside(fd, entry->d_name, mountpoint);
+	closedir(dir);
+	return found;
+}
+
+static bool holds(const struct shim *shim, int process)
+{
+	struct stat own, its;
+
+	if (shim->namespace.mount >= 0 &&
+		(fstat(shim->namespace.mount, &own) < 0 || fstatat(process, "ns/mnt", &its, 0) < 0 ||
+			own.st_ino != its.st_ino || own.st_dev != its.st_dev))
+		return false;
+	return link_inside(process, "cwd", shim->mountpoint) ||
+	       link_inside(process, "root", shim->mountpoint) ||
+	       link_inside(process, "exe", shim->mountpoint) || file_open_inside(process, shim->mountpoint);
+}
+
+static void add_name(struct strbuf *who, const char *pid, int process, int number)
+{
+	struct strbuf auto_strbuf comm = {};
+
+	if (read_file_at(process, "comm", 64, &comm) < 0)
+		return;
+	for (char *c = comm.buf; *c; c++)
+		if ((unsigned char)*c < 0x20 || *c == 0x7f)
+			*c = c[1] ? '?' : '\0'; /* the newline at its end; what a process calls itself is not
+						   to be trusted */
+	if (number <= MOST_NAMED)
+		strbuf_addf(who, "%s%s (%s)", number > 1 ? ", " : "", pid, comm.buf);
+}
+
+int shim_holders(const struct shim *shim, struct strbuf *who)
+{
+	DIR *proc = opendir("/proc");
+	int count = 0;
+
+	if (!proc)
+		return 0;
+	for (struct dirent *entry; (entry = readdir(proc));) {
+		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+		int auto_close process = -1;
+
+		if (pid <= 0 || pid == shim->pid || pid == getpid())
+			continue;
+		process = openat(dirfd(proc), entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (process >= 0 && holds(shim, process))
+			add_name(who, entry->d_name, process, ++count);
+	}
+	closedir(proc);
+	if (count > MOST_NAMED)
+		strbuf_addf(who, " and %d more", count - MOST_NAMED);
+	return count;
+}

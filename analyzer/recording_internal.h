@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* recording_internal.h - what recording*.c share; for nobody else. */
+#ifndef FSTAPE_RECORDING_INTERNAL_H
+#define FSTAPE_RECORDING_INTERNAL_H
+
+#include <signal.h>
+
+#include "recording.h"
+#include "shim.h"
+
+/* What the command's process tells before it becomes the command; in memory that both have. */
+struct launch {
+	int64_t start_ns;  /* CLOCK_MONOTONIC, just before exec */
+	int exec_errno;    /* the program could not be executed */
+	int setup_errno;   /* what comes before that failed */
+	const char *setup; /* at what; a constant of the program */
+};
+
+struct recording {
+	const struct recording_options *options;
+	char *const *argv;
+	char *source, *db, *cwd; /* absolute, links resolved */
+	struct shim shim;
+	int shim_status; /* of wait4, once shim_ended */
+	bool shim_ended;
+	pid_t command; /* 0: not started, or reaped */
+	int command_status;
+	bool command_ended;
+	struct launch *launch;
+	int signal_fd;
+	sigset_t saved_mask;
+	struct sigaction saved_child;
+	bool unmounted;
+	struct recording_result result;
+};
+
+/* Resolves source, db and cwd, and refuses what cannot be recorded. -errno after a message. */
+int recording_resolve(struct recording *rec);
+
+/* Forks the command into the mount. -errno after a message. */
+int recording_launch(struct recording *rec);
+
+/*
+ * Takes signals over, so that recording_wait() reads them, and gives them back; in between they reach nobody,
+ * and children get the mask that was before.
+ */
+int recording_take_signals(struct recording *rec);
+void recording_give_signals(struct recording *rec);
+
+/*
+ * Waits until a signal comes, the shim has something to read on its ready descriptor (`ready`), or
+ * `timeout_ms` have passed (-1: for ever); children that ended are reaped. Returns the signal, unless it was
+ * SIGCHLD, or 0.
+ */
+int recording_wait(struct recording *rec, bool ready, int timeout_ms, bool forward);
+
+/* Writes the command's columns into the run's row, after recovering it when the shim has died. Sets
+ * result.complete. */
+int recording_store(struct recording *rec);
+
+#endif

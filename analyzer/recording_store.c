@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* recording_store.c - what the run's row says of the command. */
+#include <string.h>
+
+#include "base.h"
+#include "loader.h"
+#include "recording_internal.h"
+#include "run.h"
+
+static void command_json(char *const *argv, struct strbuf *json)
+{
+	strbuf_addf(json, "[");
+	for (char *const *arg = argv; *arg; arg++) {
+		strbuf_addf(json, arg == argv ? "" : ",");
+		strbuf_add_json(json, *arg, strlen(*arg));
+	}
+	strbuf_addf(json, "]");
+}
+
+static int write_columns(struct trace *trace, const struct recording *rec)
+{
+	const struct recording_result *result = &rec->result;
+	const struct {
+		const char *column;
+		int64_t value;
+	} numbers[] = {
+		{ "exit_status", result->status },
+		{ "real_ns", result->real_ns },
+		{ "user_ns", result->user_ns },
+		{ "sys_ns", result->sys_ns },
+	};
+	struct strbuf auto_strbuf json = {};
+	int err;
+
+	command_json(rec->argv, &json);
+	if (json.failed)
+		return -ENOMEM;
+	err = trace_begin(trace);
+	err = err ?: trace_run_set_text(trace, result->run, "command", json.buf);
+	for (size_t i = 0; i < ARRAY_SIZE(numbers) && err == 0; i++)
+		err = trace_run_set_int(trace, result->run, numbers[i].column, numbers[i].value);
+	err = err ?: trace_commit(trace);
+	trace_rollback(trace);
+	return err;
+}
+
+static int read_complete(struct trace *trace, int64_t id, bool *ret_complete)
+{
+	struct run_info run;
+	int err = run_load(trace, id, &run);
+
+	if (err < 0)
+		return err;
+	*ret_complete = run_complete(&run);
+	run_free(&run);
+	return 0;
+}
+
+int recording_store(struct recording *rec)
+{
+	struct trace *trace;
+	int err = trace_open(rec->db, TRACE_WRITE, &trace);
+
+	if (err < 0)
+		return err;
+	err = write_columns(trace, rec);
+	if (err < 0)
+		log_msg("%s: cannot write down the command's times: %s", rec->options->db,
+			trace_error(trace));
+	/* whatever has died left its spool; a shim that lives has it locked */
+	if (!rec->result.detached && recover_all(trace, NULL) > 0 && !rec->options->quiet)
+		log_msg("%s: what the recorder left unfinished has been recovered", rec->options->db);
+	if (err == 0)
+		err = read_complete(trace, rec->result.run, &rec->result.complete);
+	if (!rec->result.detached)
+		trace_settle(trace);
+	trace_close(trace);
+	return err;
+}
