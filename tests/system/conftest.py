@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: MIT
+"""Fixtures: small real file systems, a box per test with a source, a mount point and a database; what to skip and why."""
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+import pytest
+
+from harness import BUILD, FILESYSTEMS, FSTAPE, FSTAPEFS, Mount, check_truths, mountpoints, run
+
+IMAGE_SIZE = 1 << 30  # bytes, sparse
+MKFS = {
+    "ext3": ("mkfs.ext3", "-q", "-F"),
+    "ext4": ("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"),
+    "xfs": ("mkfs.xfs", "-q", "-f"),
+    "btrfs": ("mkfs.btrfs", "-q", "-f"),
+}
+
+
+def why_no_mounts():
+    if os.geteuid() != 0:
+        return "needs root, to make file systems and mount them"
+    try:
+        os.close(os.open("/dev/fuse", os.O_RDWR))
+    except OSError as err:
+        return f"needs /dev/fuse: {err.strerror}"
+    return None
+
+
+def pytest_collection_modifyitems(items):
+    missing = [str(program) for program in (FSTAPEFS, FSTAPE) if not program.exists()]
+    if missing:
+        raise pytest.UsageError(f"not built: {', '.join(missing)}; run tests/run, or set FSTAPE_BUILD")
+    reason = why_no_mounts()
+    for item in items if reason else ():
+        if "without_mounts" not in item.keywords:
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "without_mounts: runs without root and without /dev/fuse")
+
+
+def pytest_sessionfinish(session, exitstatus):
+    """A machine of the kind that CI has can run every test: there a skip hides something."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if os.environ.get("CI") == "true" and exitstatus == 0 and reporter and reporter.stats.get("skipped"):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.fixture(scope="session")
+def base():
+    """A folder that every user may pass through, emptied and removed at the end."""
+    path = pathlib.Path(tempfile.mkdtemp(prefix="fstape-tests-"))
+    path.chmod(0o755)
+    yield path
+    for mountpoint in reversed([point for point in mountpoints() if point.startswith(f"{path}/")]):
+        subprocess.run(["umount", "-l", mountpoint], check=False)
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def filesystems(base):
+    """{type: where it is mounted}; each made when it is asked for. Loop devices go with their mounts."""
+
+    class Made(dict):
+        def __missing__(self, kind):
+            image, where = base / f"{kind}.img", base / kind
+            image.touch()
+            os.truncate(image, IMAGE_SIZE)
+            run(*MKFS[kind], image)
+            where.mkdir()
+            run("mount", "-o", "loop", image, where)
+            self[kind] = where
+            return where
+
+    made = Made()
+    yield made
+    for where in made.values():
+        run("umount", "-l", where, check=False)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def device_for_users(base):
+    """Distributions ship /dev/fuse open to all. Where it is not, a node of our own lies over it meanwhile."""
+    if why_no_mounts() or os.stat("/dev/fuse").st_mode & 0o666 == 0o666:
+        yield
+        return
+    node = base / "fuse"
+    os.mknod(node, 0o020666, os.stat("/dev/fuse").st_rdev)
+    node.chmod(0o666)
+    run("mount", "--bind", node, "/dev/fuse")
+    yield
+    run("umount", "/dev/fuse")
+
+
+class Box:
+    """A source on a real file system, a mount point, a database beside them."""
+
+    def __init__(self, base, top, name):
+        self.top = top / name
+        self.top.mkdir()
+        self.src, self.mnt = self.top / "src", base / f"mnt-{name}"
+        self.src.mkdir()
+        self.mnt.mkdir()
+        self.store = base / f"db-{name}"
+        self.store.mkdir()
+        self.db = self.store / "t.db"
+        self.mounts = []
+
+    def mount(self, source=None, mountpoint=None, db=None, **options):
+        """A mount that is not started yet: for `with`, or start() and finish()."""
+        made = Mount(source or self.src, mountpoint or self.mnt, db or self.db, **options)
+        self.mounts.append(made)
+        return made
+
+    def recorded(self, action, *, truths=True, **options):
+        """Calls action(mountpoint) through a mount; returns the database of the recording, after checking it."""
+        with self.mount(**options) as made:
+            action(made.mnt)
+        db = made.db()
+        if truths:
+            check_truths(db)
+        return db
+
+    def close(self):
+        for made in self.mounts:
+            made.close()
+        shutil.rmtree(self.top, ignore_errors=True)
+        shutil.rmtree(self.store, ignore_errors=True)
+        try:
+            self.mnt.rmdir()
+        except OSError:
+            shutil.rmtree(self.mnt, ignore_errors=True)
+
+
+_numbers = iter(range(1, 1 << 30))
+
+
+@pytest.fixture
+def box(base, filesystems):
+    """A box on ext4."""
+    made = Box(base, filesystems["ext4"], f"b{next(_numbers)}")
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=FILESYSTEMS)
+def any_box(request, base, filesystems):
+    """A box on each of the file systems."""
+    made = Box(base, filesystems[request.param], f"b{next(_numbers)}")
+    made.fs_type = request.param
+    yield made
+    made.close()
+
+
+def pytest_report_header():
+    return f"programs: {BUILD}"
