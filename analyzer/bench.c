@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include "bench_store.h"
 #include "child.h"
@@ -165,6 +166,15 @@ static int run_workload(struct bench *bench, const struct place *place, const st
 	return err;
 }
 
+/* The programs say that a disk is full; which one, and what helps, they cannot know. */
+static void hint_if_full(const struct place *place)
+{
+	struct statvfs fs;
+
+	if (place->mountpoint && statvfs(place->dir, &fs) == 0 && fs.f_bavail < fs.f_blocks / 50)
+		log_msg("the image is full; --size makes larger ones");
+}
+
 /* One turn: a fresh filesystem, and every workload in a folder of its own on it. */
 static int run_arm(struct bench *bench, const struct arm *arm, int64_t round)
 {
@@ -187,6 +197,8 @@ static int run_arm(struct bench *bench, const struct arm *arm, int64_t round)
 		return isolate_stopped() ? -ECANCELED : err;
 	for (size_t i = 0; i < options->n_workloads && err == 0; i++)
 		err = run_workload(bench, &place, arm, options->workloads[i], round, setup.buf);
+	if (err < 0 && err != -ECANCELED)
+		hint_if_full(&place);
 	place_remove(&place);
 	return err;
 }
@@ -235,6 +247,8 @@ static int make_source(struct bench *bench)
 	}
 	err = err ?: repository_make(&bench->repo, dir, options->repo, &options->generate);
 	clear_progress(bench);
+	if (err < 0 && err != -ECANCELED)
+		hint_if_full(&bench->source);
 	return err;
 }
 
@@ -243,7 +257,7 @@ static int need_parent(const struct bench *bench)
 	for (size_t i = 0; i < bench->options->n_workloads; i++) {
 		if (!bench->options->workloads[i]->needs_parent || bench->repo.parent[0])
 			continue;
-		log_msg("%s: needs a repository with at least two commits, and %s has one",
+		log_msg("%s: needs a repository with at least two commits; this one has one (%s)",
 			bench->options->workloads[i]->name, bench->repo.origin);
 		return -EINVAL;
 	}

@@ -2,11 +2,15 @@
 #include "child.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+
+#include "isolate.h"
 
 extern char **environ;
 
@@ -46,11 +50,36 @@ static int64_t timeval_ns(struct timeval tv)
 	return tv.tv_sec * NSEC_PER_SEC + tv.tv_usec * 1000;
 }
 
+/*
+ * Waits for the end of the program; hands a request to stop on to it, in case it went to us alone. The signals are
+ * blocked but while ppoll() waits: none can slip through between the look at the flag and the waiting.
+ */
+static void await(pid_t pid)
+{
+	struct pollfd end = { .events = POLLIN };
+	int auto_close fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	sigset_t stop, before;
+	bool handed_on = false;
+
+	end.fd = fd;
+	sigemptyset(&stop);
+	sigaddset(&stop, SIGINT);
+	sigaddset(&stop, SIGTERM);
+	sigaddset(&stop, SIGHUP);
+	sigprocmask(SIG_BLOCK, &stop, &before);
+	do {
+		if (isolate_stopped() && !handed_on)
+			handed_on = kill(pid, SIGTERM) == 0;
+	} while (fd >= 0 && ppoll(&end, 1, NULL, &before) < 0 && errno == EINTR);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
 int child_wait(pid_t pid, struct child_result *ret_result)
 {
 	struct rusage usage;
 	int status;
 
+	await(pid);
 	while (wait4(pid, &status, 0, &usage) < 0) {
 		if (errno != EINTR)
 			return -errno;

@@ -2,8 +2,8 @@
 /*
  * child.h - runs a program to its end: for set-up, checks, and timings without the shim.
  *
- * All calls block until the program has ended. Signals have their default dispositions and none is blocked in it;
- * descriptors of ours that are close-on-exec do not reach it. Thread-safe.
+ * All calls block until the program has ended; a request to stop (isolate_stopped()) is handed on to it. Signals have
+ * their default dispositions and none is blocked in it. For one thread.
  */
 #ifndef FSTAPE_CHILD_H
 #define FSTAPE_CHILD_H

@@ -207,7 +207,9 @@ static int run_isolated(const struct context *context, struct bench_options *ben
 static int run_bench(struct context *context)
 {
 	const struct bench_values *values = context->options;
-	auto_free char *dir = realpath(values->dir ?: getenv("TMPDIR") ?: "/tmp", NULL);
+	const char *given = values->dir ?: getenv("TMPDIR") ?: "/tmp";
+	auto_free char *dir = realpath(given, NULL);
+	int err = dir ? 0 : -errno;
 	struct bench_options bench = {
 		.db = context->args[0],
 		.repo = values->repo,
@@ -222,11 +224,8 @@ static int run_bench(struct context *context)
 		.progress = !context->common.quiet && isatty(STDERR_FILENO),
 	};
 	struct lists lists = {};
-	int err;
 
-	if (!dir)
-		return log_errno(errno, "--dir %s", values->dir ?: getenv("TMPDIR") ?: "/tmp");
-	err = parse_lists(values, &lists, &bench);
+	err = err < 0 ? log_errno(err, "--dir %s", given) : parse_lists(values, &lists, &bench);
 	if (err == -EINVAL) {
 		err = STATUS_USAGE;
 	} else {

@@ -202,15 +202,30 @@ static int relate_all(struct compare *compare, const char *baseline)
 static int compare_groups(const void *a, const void *b)
 {
 	const struct compare_group *x = a, *y = b;
-	int workload = strcmp(x->workload, y->workload);
 
-	if (workload)
-		return workload;
+	if (x->workload_first != y->workload_first)
+		return x->workload_first < y->workload_first ? -1 : 1;
 	if (x->native != y->native)
 		return x->native ? 1 : -1;
 	if (x->order != y->order)
 		return x->order < y->order ? -1 : 1;
 	return (x->runs[0].id > y->runs[0].id) - (x->runs[0].id < y->runs[0].id);
+}
+
+static void sort_groups(struct compare *compare)
+{
+	for (size_t i = 0; i < compare->count; i++) {
+		struct compare_group *group = &compare->groups[i];
+
+		group->workload_first = group->runs[0].id;
+		for (size_t j = 0; j < compare->count; j++) {
+			const struct compare_group *other = &compare->groups[j];
+
+			if (strcmp(other->workload, group->workload) == 0 && other->runs[0].id < group->workload_first)
+				group->workload_first = other->runs[0].id;
+		}
+	}
+	qsort(compare->groups, compare->count, sizeof(*compare->groups), compare_groups);
 }
 
 static int compare_totals(const void *a, const void *b, void *arg)
@@ -249,7 +264,7 @@ int compare_load(struct trace *trace, const int64_t *runs, size_t n_runs, int64_
 	if (err == 0 && !compare.count)
 		err = -ENOENT;
 	if (err == 0)
-		qsort(compare.groups, compare.count, sizeof(*compare.groups), compare_groups);
+		sort_groups(&compare);
 	for (size_t i = 0; i < compare.count && err == 0; i++) {
 		err = summarise(&compare.groups[i]);
 		if (i == 0 || compare.groups[i].count < compare.rounds)

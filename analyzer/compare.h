@@ -38,6 +38,7 @@ struct compare_group {
 	char *target;
 	bool native;
 	int64_t order; /* of the target, as bench was told */
+	int64_t workload_first; /* least run of the workload: workloads are shown in the order of their first runs */
 	struct compare_run *runs;
 	size_t count;
 	struct compare_op ops[OP_COUNT];

@@ -9,6 +9,7 @@
 
 #include "base.h"
 #include "child.h"
+#include "isolate.h"
 #include "statistics.h"
 
 #define FILES_PER_FOLDER 16
@@ -108,7 +109,7 @@ static void delete_file(struct generator *gen, uint32_t slot)
 
 static void add_files(struct generator *gen, uint32_t count)
 {
-	for (uint32_t i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < count && !isolate_stopped(); i++) {
 		gen->files[gen->count++] = gen->next_file;
 		write_file(gen, gen->next_file++);
 	}
@@ -138,7 +139,7 @@ static void write_commit(struct generator *gen, uint32_t number)
 /* Returns whether all could be written; fast-import says itself what it did not like. */
 static bool write_history(struct generator *gen)
 {
-	for (uint32_t i = 0; i < gen->options->commits && !ferror(gen->stream); i++)
+	for (uint32_t i = 0; i < gen->options->commits && !ferror(gen->stream) && !isolate_stopped(); i++)
 		write_commit(gen, i);
 	fputs("done\n", gen->stream);
 	return fflush(gen->stream) == 0 && !gen->text.failed;
@@ -167,6 +168,8 @@ int genrepo_make(const char *git_dir, const struct genrepo_options *options)
 	if (gen.stream) {
 		setvbuf(gen.stream, NULL, _IOFBF, 1 << 16);
 		written = write_history(&gen);
+		if (isolate_stopped())
+			kill(pid, SIGTERM); /* before it complains that the stream ends early */
 		fclose(gen.stream);
 	} else {
 		close(fd);
@@ -175,7 +178,7 @@ int genrepo_make(const char *git_dir, const struct genrepo_options *options)
 	err = child_wait(pid, &result);
 	free(gen.files);
 	strbuf_free(&gen.text);
-	if (err == 0 && (result.status == 128 + SIGINT || result.status == 128 + SIGTERM))
+	if (isolate_stopped() || (err == 0 && result.status == 128 + SIGINT))
 		return -ECANCELED;
 	if (err == 0 && written && result.status == 0)
 		return 0;

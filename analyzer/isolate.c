@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "base.h"
@@ -87,6 +88,12 @@ static int supervise(pid_t pid, const sigset_t *signals)
 	return WEXITSTATUS(status) == EXIT_DONE ? 0 : WEXITSTATUS(status) == EXIT_CANCELED ? -ECANCELED : -EIO;
 }
 
+/* Like fork(2). unshare(2) would do too, but leave this process unable to make threads or children of its own. */
+static pid_t fork_into_pid_namespace(void)
+{
+	return (pid_t)syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, NULL, NULL, NULL, NULL);
+}
+
 int isolate_run(const char *folder, int (*work)(void *arg), void *arg)
 {
 	bool root = geteuid() == 0;
@@ -101,11 +108,10 @@ int isolate_run(const char *folder, int (*work)(void *arg), void *arg)
 	sigprocmask(SIG_BLOCK, &signals, &before);
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return log_errno(errno, "cannot start");
-	if (root && unshare(CLONE_NEWPID) < 0)
-		return log_errno(errno, "cannot make a process namespace (in a container: it needs CAP_SYS_ADMIN)");
-	pid = fork();
+	pid = root ? fork_into_pid_namespace() : fork();
 	if (pid < 0)
-		return log_errno(errno, "cannot start");
+		return log_errno(errno, root ? "cannot make a process namespace (a container needs CAP_SYS_ADMIN for it)" :
+					       "cannot start");
 	if (pid == 0) {
 		close(fds[1]);
 		_exit(child_main(folder, work, arg, root, fds[0]));

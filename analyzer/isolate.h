@@ -13,8 +13,7 @@
  * Runs work(arg) in a child. `folder` is its work folder, which the caller made: as root a small filesystem in memory is
  * mounted on it for the child alone; it is removed, with what is in it, when the child has ended.
  * SIGINT, SIGTERM and SIGHUP are handed to the child, which only notes them: see isolate_stopped(). Returns what work()
- * returned, 0..255 (a negative errno is handed on as -ECANCELED or -EIO), or -errno after a message. Before threads;
- * as root this process cannot fork any more afterwards.
+ * returned, 0..255 (a negative errno is handed on as -ECANCELED or -EIO), or -errno after a message. Before threads.
  */
 int isolate_run(const char *folder, int (*work)(void *arg), void *arg);
 
