@@ -136,7 +136,7 @@ static int run_query(struct context *context)
 		err = read_sql(&input);
 		sql = input.buf;
 	}
-	if (err == 0 && !context->common.quiet)
+	if (err == 0)
 		err = warn_of_partial_runs(context);
 	if (err < 0)
 		return err;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "shim.h"
 
@@ -41,7 +42,28 @@ static bool file_open_inside(int process, const char *mountpoint)
 	return found;
 }
 
-static bool holds(const struct shim *shim, int process)
+/*
+ * Whether the process's working directory is on the file system `device`, and not in what it covers. Asks the
+ * kernel only for what it knows: a request to the mount would be recorded.
+ */
+static bool cwd_on(int process, dev_t device)
+{
+	struct statx sx;
+
+	return statx(process, "cwd", AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, 0, &sx) == 0 &&
+	       makedev(sx.stx_dev_major, sx.stx_dev_minor) == device;
+}
+
+static dev_t device_of(const char *path)
+{
+	struct statx sx;
+
+	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, 0, &sx) < 0)
+		return 0;
+	return makedev(sx.stx_dev_major, sx.stx_dev_minor);
+}
+
+static bool holds(const struct shim *shim, int process, dev_t device)
 {
 	struct stat own, its;
 
@@ -49,8 +71,11 @@ static bool holds(const struct shim *shim, int process)
 		(fstat(shim->namespace.mount, &own) < 0 || fstatat(process, "ns/mnt", &its, 0) < 0 ||
 			own.st_ino != its.st_ino || own.st_dev != its.st_dev))
 		return false;
-	return link_inside(process, "cwd", shim->mountpoint) ||
-	       link_inside(process, "root", shim->mountpoint) ||
+	/* in its own namespace everybody came after the mount */
+	if (link_inside(process, "cwd", shim->mountpoint) &&
+		(shim->namespace.mount >= 0 || cwd_on(process, device)))
+		return true;
+	return link_inside(process, "root", shim->mountpoint) ||
 	       link_inside(process, "exe", shim->mountpoint) || file_open_inside(process, shim->mountpoint);
 }
 
@@ -71,6 +96,7 @@ static void add_name(struct strbuf *who, const char *pid, int process, int numbe
 int shim_holders(const struct shim *shim, struct strbuf *who)
 {
 	DIR *proc = opendir("/proc");
+	dev_t device = device_of(shim->mountpoint);
 	int count = 0;
 
 	if (!proc)
@@ -82,7 +108,7 @@ int shim_holders(const struct shim *shim, struct strbuf *who)
 		if (pid <= 0 || pid == shim->pid || pid == getpid())
 			continue;
 		process = openat(dirfd(proc), entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (process >= 0 && holds(shim, process))
+		if (process >= 0 && holds(shim, process, device))
 			add_name(who, entry->d_name, process, ++count);
 	}
 	closedir(proc);

@@ -59,6 +59,7 @@ static int read_complete(struct trace *trace, int64_t id, bool *ret_complete)
 int recording_store(struct recording *rec)
 {
 	struct trace *trace;
+	int recovered;
 	int err = trace_open(rec->db, TRACE_WRITE, &trace);
 
 	if (err < 0)
@@ -67,9 +68,11 @@ int recording_store(struct recording *rec)
 	if (err < 0)
 		log_msg("%s: cannot write down the command's times: %s", rec->options->db,
 			trace_error(trace));
-	/* whatever has died left its spool; a shim that lives has it locked */
-	if (!rec->result.detached && recover_all(trace, NULL) > 0 && !rec->options->quiet)
-		log_msg("%s: what the recorder left unfinished has been recovered", rec->options->db);
+	/* whatever has died left its spool, ours or an earlier one; a shim that lives has it locked */
+	recovered = rec->result.detached ? 0 : recover_all(trace, NULL);
+	if (recovered > 0 && !rec->options->quiet)
+		log_msg("%s: recovered %d %s whose recorder had died", rec->options->db, recovered,
+			recovered == 1 ? "run" : "runs");
 	if (err == 0)
 		err = read_complete(trace, rec->result.run, &rec->result.complete);
 	if (!rec->result.detached)

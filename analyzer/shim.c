@@ -151,7 +151,7 @@ int shim_start(struct shim *shim, const char *options, const sigset_t *signals)
 {
 	auto_free char *all = NULL;
 	char program[PATH_MAX];
-	int fds[2];
+	int fds[2], err;
 
 	shim->pid = 0;
 	shim->ready = -1;
@@ -170,13 +170,15 @@ int shim_start(struct shim *shim, const char *options, const sigset_t *signals)
 		execute(shim, program, all, fds[1], signals);
 	close(fds[1]);
 	if (shim->pid < 0) {
-		int err = errno;
-
+		err = errno;
 		shim->pid = 0;
 		close(fds[0]);
 		return log_errno(err, "cannot start fstapefs");
 	}
 	shim->ready = fds[0];
+	err = keeper_start(&shim->keeper, shim->pid);
+	if (err < 0)
+		log_errno(err, "fstapefs will stay when fstape is killed"); /* nothing else depends on it */
 	return 0;
 }
 
@@ -250,5 +252,6 @@ void shim_close(struct shim *shim)
 	if (shim->ready >= 0)
 		close(shim->ready);
 	shim->ready = -1;
+	keeper_release(&shim->keeper);
 	namespace_close(&shim->namespace);
 }

@@ -2,8 +2,8 @@
 /*
  * shim.h - the life of one fstapefs: found, started, ready, unmounted.
  *
- * The shim is a child in a session of its own, so that a terminal's Ctrl-C does not reach it. Not for
- * threads.
+ * The shim is a child in a session of its own, so that a terminal's Ctrl-C does not reach it, and gets
+ * SIGTERM when this process dies without shim_close(). Not for threads.
  */
 #ifndef FSTAPE_SHIM_H
 #define FSTAPE_SHIM_H
@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "base.h"
+#include "keeper.h"
 #include "namespace.h"
 
 enum shim_place {
@@ -29,6 +30,7 @@ struct shim {
 	const char *mountpoint; /* the caller's, absolute */
 	int ready; /* reads as "RUN\n" once it serves requests, and ends without that when it failed */
 	struct namespace namespace;
+	struct keeper keeper;
 };
 
 /*
