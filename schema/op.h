@@ -49,12 +49,12 @@ enum op_cols {
 	COL_NODE = 1 << 0,   /* node, and path of that node unless COL_NAME says otherwise */
 	COL_PARENT = 1 << 1, /* parent: the directory that holds `path` */
 	COL_NAME = 1 << 2,   /* path is a name in parent */
-	COL_NAME2 = 1 << 3,  /* path2: the new name of rename and link, the target of copy_file_range */
+	COL_NAME2 = 1 << 3,  /* path2: the new name of rename, the old one of link, a symlink's or copy's target */
 	COL_FH = 1 << 4,
 	COL_OFFSET = 1 << 5,
 	COL_LENGTH = 1 << 6,
 	COL_FLAGS = 1 << 7,
-	COL_MODE = 1 << 8,
+	COL_MODE = 1 << 8,   /* of new objects with the caller's umask applied */
 	COL_ARGS = 1 << 9, /* further arguments, a JSON object */
 };
 

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+#include "check.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base.h"
+
+int check_source(const char *source)
+{
+	int fd = open(source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return log_errno(errno, "source %s", source);
+	return fd;
+}
+
+int check_mountpoint(struct options *options, int source_fd)
+{
+	struct stat source, mountpoint;
+
+	if (stat(options->mountpoint, &mountpoint) < 0) {
+		if (errno == ENOTCONN)
+			return log_errno(errno, "mountpoint %s: a FUSE mount whose daemon is gone; 'umount %s' removes it",
+				options->mountpoint, options->mountpoint);
+		return log_errno(errno, "mountpoint %s", options->mountpoint);
+	}
+	if (!S_ISDIR(mountpoint.st_mode))
+		return log_errno(ENOTDIR, "mountpoint %s", options->mountpoint);
+	if (fstat(source_fd, &source) < 0)
+		return log_errno(errno, "source %s", options->source);
+	options->in_place = source.st_dev == mountpoint.st_dev && source.st_ino == mountpoint.st_ino;
+	return 0;
+}
+
+/* Whether `dir` is `top` or below it, by identity and not by name: links and bind mounts do not hide it. */
+static int is_below(const char *dir, const char *top)
+{
+	struct stat want, here, above;
+	int auto_close fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0 || stat(top, &want) < 0 || fstat(fd, &here) < 0)
+		return -errno;
+	for (;;) {
+		int up;
+
+		if (here.st_dev == want.st_dev && here.st_ino == want.st_ino)
+			return 1;
+		up = openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (up < 0 || fstat(up, &above) < 0)
+			return -errno;
+		close(fd);
+		fd = up;
+		if (above.st_dev == here.st_dev && above.st_ino == here.st_ino)
+			return 0;
+		here = above;
+	}
+}
+
+int check_database(const struct options *options)
+{
+	auto_free char *dir = strdup(options->db);
+	const char *const tops[] = { options->source, options->mountpoint };
+	struct stat st;
+	char *slash;
+
+	if (!dir)
+		return log_errno(ENOMEM, "%s", options->db);
+	slash = strrchr(dir, '/');
+	if (slash)
+		slash[slash == dir] = '\0';
+	for (size_t i = 0; i < ARRAY_SIZE(tops); i++) {
+		int below = is_below(dir, tops[i]);
+
+		if (below < 0)
+			return log_errno(below, "database %s: directory %s", options->db, dir);
+		if (below) {
+			log_msg("database %s: lies inside %s, which is to be recorded; choose a place outside it",
+				options->db, tops[i]);
+			return -EINVAL;
+		}
+	}
+	if (stat(options->db, &st) == 0 && !S_ISREG(st.st_mode)) {
+		log_msg("database %s: not a regular file", options->db);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int check_fuse(void)
+{
+	int auto_close fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+
+	if (fd >= 0)
+		return 0;
+	if (errno == EACCES || errno == EPERM)
+		return log_errno(errno, "/dev/fuse: this user may not use FUSE; run as root, or 'chmod 666 /dev/fuse'");
+	return log_errno(errno, "/dev/fuse: the kernel has no FUSE here; 'modprobe fuse' may help");
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* check.h - what can be told before anything is mounted; each says on standard error what is wrong. */
+#ifndef FSTAPE_CHECK_H
+#define FSTAPE_CHECK_H
+
+#include "options.h"
+
+/* Opens the real directory. A descriptor, or -errno. */
+int check_source(const char *source);
+
+/* The mountpoint is a directory; sets options->in_place. */
+int check_mountpoint(struct options *options, int source_fd);
+
+/* The database lies outside of both trees: its writes would be recorded, and wait for the shim that makes them. */
+int check_database(const struct options *options);
+
+/* FUSE can be used at all. */
+int check_fuse(void);
+
+#endif

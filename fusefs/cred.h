@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cred.h - acting as the caller, per worker thread.
+ *
+ * The kernel has checked permissions already (default_permissions); what is left is whose things come out: new objects
+ * belong to the caller, and a write by someone without CAP_FSETID clears set-id bits. A privileged shim therefore takes
+ * on the caller's fsuid and fsgid for creations, with its own capabilities kept (setfsuid(2) drops them: capabilities(7),
+ * "Effect of user ID changes on capabilities"), and gives up CAP_FSETID for writes that ask for it. The state is sticky:
+ * a worker changes it only when the next request needs another one.
+ */
+#ifndef FSTAPE_CRED_H
+#define FSTAPE_CRED_H
+
+#include "fs.h"
+
+/* For the creation of an object: the caller's ids and umask. */
+void cred_as_caller(struct fs *fs, const struct call *c);
+
+/* For anything else: the shim's own ids; CAP_FSETID unless the call says that the caller lacks it. */
+void cred_as_self(struct fs *fs, const struct call *c);
+
+/* Once per worker, before its first request: a umask of its own. */
+void cred_thread_init(void);
+
+#endif

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+#include "dispatch.h"
+
+#include "cred.h"
+#include "dir.h"
+#include "event_args.h"
+#include "handle.h"
+#include "node.h"
+#include "path.h"
+#include "recorder.h"
+#include "who.h"
+#include "worker.h"
+
+static int64_t (*const handlers[OP_COUNT])(struct fs *, struct call *) = {
+#define OP(code, name, class, reply, cols, replay) [OP_##name] = do_##name,
+#include "ops.def"
+#undef OP
+};
+
+static _Thread_local fuse_req_t current_request;
+
+fuse_req_t dispatch_request(void)
+{
+	return current_request;
+}
+
+/* Whoever opened the file answers for what the kernel does with it later; FORGET is put down to the last who asked. */
+static void note_process(struct fs *fs, enum op_id op, struct call *c)
+{
+	bool in_fault = op == OP_read || op == OP_write;
+	uid_t uid = c->uid;
+	gid_t gid = c->gid;
+
+	if (c->tid == 0 && c->fh)
+		c->process = c->fh->process;
+	else if (c->tid == 0 && c->node)
+		c->process = c->node->process;
+	if (!c->process)
+		c->process = who_is(fs, c->tid, c->uid, c->gid, in_fault, &uid, &gid);
+	c->other_ids = c->tid && (uid != c->uid || gid != c->gid);
+}
+
+/* Ids and paths as they are now: the handler may rename or free what they belong to. */
+static void note_objects(struct fs *fs, const struct op_desc *desc, struct call *c)
+{
+	c->node_id = c->node ? c->node->id : 0;
+	c->parent_id = c->parent ? c->parent->id : 0;
+	c->fh_id = c->fh ? c->fh->id : 0;
+	if (desc->cols & COL_NAME)
+		c->path = path_of_name(fs, c->parent, c->name);
+	else if (c->node)
+		c->path = path_of_node(fs, c->node);
+	if (!(desc->cols & COL_NAME2))
+		return;
+	if (c->parent2)
+		c->path2 = path_of_name(fs, c->parent2, c->name2);
+	else if (c->name2)
+		c->path2 = path_of_text(fs, c->name2);
+	else if (c->node)
+		c->path2 = path_of_node(fs, c->fh2 ? c->fh2->node : c->node);
+}
+
+static void record(struct fs *fs, enum op_id op, struct call *c, int64_t result)
+{
+	struct event event = {
+		.seq = c->seq,
+		.start_ns = c->start_ns,
+		.dur_ns = recorder_now(fs->recorder) - c->start_ns,
+		.fs_ns = c->fs_ns,
+		.node = c->node_id,
+		.parent = c->parent_id,
+		.fh = c->fh_id,
+		.offset = c->offset,
+		.length = (int64_t)c->length,
+		.result = result,
+		.process = c->process,
+		.path = c->path,
+		.path2 = c->path2,
+		.flags = c->flags,
+		.mode = c->mode,
+		.op = (uint16_t)op,
+	};
+	const char *args = event_args(op, c, &event.args_len);
+
+	if (op_get(op)->cols & COL_PARENT && op != OP_lookup)
+		event.mode &= ~c->umask;
+	recorder_event(fs->recorder, &event, args);
+}
+
+static int reply_error(struct fs *fs, fuse_req_t req, enum op_id op, struct call *c, int64_t result)
+{
+	/* A name that is not there is remembered by the kernel only when it is told so by a success without a node. */
+	if (op == OP_lookup && result == -ENOENT && fs->options.cache == CACHE_ALWAYS) {
+		c->entry = (struct fuse_entry_param){ .entry_timeout = fs->options.entry_timeout };
+		fuse_reply_entry(req, &c->entry);
+		return 0;
+	}
+	fuse_reply_err(req, (int)-result);
+	return 0;
+}
+
+static int reply(struct fs *fs, fuse_req_t req, enum op_id op, struct call *c, int64_t result)
+{
+	if (result < 0 && op_get(op)->reply != REPLY_NONE)
+		return reply_error(fs, req, op, c, result);
+	switch (op_get(op)->reply) {
+	case REPLY_NONE:
+		fuse_reply_none(req);
+		return 0;
+	case REPLY_ERR:
+		return fuse_reply_err(req, 0);
+	case REPLY_ENTRY:
+		return fuse_reply_entry(req, &c->entry);
+	case REPLY_ATTR:
+		return fuse_reply_attr(req, &c->stat, fs->options.attr_timeout);
+	case REPLY_LINK:
+		return fuse_reply_readlink(req, c->buf);
+	case REPLY_OPEN:
+		return fuse_reply_open(req, c->fi);
+	case REPLY_CREATE:
+		return fuse_reply_create(req, &c->entry, c->fi);
+	case REPLY_BUF:
+		return fuse_reply_buf(req, c->buf, (size_t)result);
+	case REPLY_COUNT:
+		return fuse_reply_write(req, (size_t)result);
+	case REPLY_STATFS:
+		return fuse_reply_statfs(req, c->statvfs);
+	case REPLY_XATTR:
+		return c->length ? fuse_reply_buf(req, c->buf, (size_t)result) :
+				   fuse_reply_xattr(req, (size_t)result);
+	case REPLY_LOCK:
+		return fuse_reply_lock(req, c->lock);
+	case REPLY_LSEEK:
+		return fuse_reply_lseek(req, result);
+	case REPLY_IOCTL:
+		return fuse_reply_ioctl(req, c->ioctl_result, c->buf, (size_t)result);
+	}
+	return fuse_reply_err(req, ENOSYS);
+}
+
+/* The caller is gone, so the kernel will not give back what the reply handed out. */
+static void undo(struct fs *fs, enum op_id op, struct call *c)
+{
+	enum op_reply kind = op_get(op)->reply;
+
+	if (kind == REPLY_OPEN || kind == REPLY_CREATE)
+		handle_release(fs, c, handle_of(c->fi));
+	if (kind == REPLY_ENTRY || kind == REPLY_CREATE)
+		node_forget(fs, c->node, 1);
+	if (op == OP_readdirplus)
+		dir_undo_lookups(fs);
+}
+
+static void finish(struct fs *fs, fuse_req_t req, enum op_id op, struct call *c, int64_t result)
+{
+	if (fs->recorder)
+		record(fs, op, c, result);
+	if (reply(fs, req, op, c, result) < 0 && result >= 0)
+		undo(fs, op, c);
+}
+
+void dispatch_complete(fuse_req_t req, enum op_id op, struct call *c, int64_t result)
+{
+	finish(fuse_req_userdata(req), req, op, c, result);
+}
+
+void dispatch(fuse_req_t req, enum op_id op, struct call *c)
+{
+	struct fs *fs = fuse_req_userdata(req);
+	const struct fuse_ctx *ctx = fuse_req_ctx(req);
+	int64_t result;
+
+	c->uid = ctx->uid;
+	c->gid = ctx->gid;
+	c->tid = ctx->pid;
+	c->umask = ctx->umask;
+	c->kill_suidgid = worker_kill_suidgid();
+	if (fs->recorder) {
+		c->start_ns = recorder_now(fs->recorder);
+		c->seq = recorder_request(fs->recorder);
+		note_process(fs, op, c);
+		note_objects(fs, op_get(op), c);
+	}
+	if (op == OP_create || op == OP_mkdir || op == OP_mknod || op == OP_symlink)
+		cred_as_caller(fs, c);
+	else
+		cred_as_self(fs, c);
+	current_request = req;
+	result = handlers[op](fs, c);
+	if (result != CALL_DEFERRED)
+		finish(fs, req, op, c, result);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+#include "entry.h"
+
+#include <limits.h>
+
+#include "node.h"
+#include "path.h"
+#include "recorder.h"
+
+struct fuse_entry_param entry_param(const struct fs *fs, struct node *node, const struct inode_info *info)
+{
+	return (struct fuse_entry_param){
+		.ino = node_to_ino(fs, node),
+		.generation = node->id,
+		.attr = info->stat,
+		.attr_timeout = fs->options.attr_timeout,
+		.entry_timeout = fs->options.entry_timeout,
+	};
+}
+
+int entry_fill(struct fs *fs, struct call *c, const struct inode_info *info, bool *ret_fresh)
+{
+	int err = node_lookup(fs, c->parent, c->name, info, c->path, c->process, &c->node, ret_fresh);
+
+	if (err < 0)
+		return err;
+	c->node_id = c->node->id;
+	c->entry = entry_param(fs, c->node, info);
+	return 0;
+}
+
+void entry_initial(struct fs *fs, struct call *c, const struct inode_info *info, int dir_fd, const char *name,
+	uint32_t path, uint64_t node_id)
+{
+	const struct stat *st = &info->stat;
+	char target[PATH_MAX];
+	ssize_t len = 0;
+	struct initial_record initial = {
+		.seq = c->seq,
+		.node = node_id,
+		.path = path,
+		.mode = st->st_mode,
+		.size = st->st_size,
+		.mtime_ns = st->st_mtim.tv_sec * NSEC_PER_SEC + st->st_mtim.tv_nsec,
+		.nlink = (uint32_t)st->st_nlink,
+		.uid = st->st_uid,
+		.gid = st->st_gid,
+	};
+
+	if (!path || !recorder_is_older(fs->recorder, info->btime_ns,
+			     st->st_ctim.tv_sec * NSEC_PER_SEC + st->st_ctim.tv_nsec))
+		return;
+	if (S_ISLNK(st->st_mode))
+		len = readlinkat(dir_fd, name, target, sizeof(target));
+	recorder_initial(fs->recorder, &initial, target, len > 0 ? (size_t)len : 0);
+}
+
+int entry_find(struct fs *fs, struct call *c, int dir_fd, bool is_lookup)
+{
+	struct inode_info info;
+	bool fresh = false;
+	int err = is_lookup ? FS_CALL(c, inode_info_at(dir_fd, c->name, &info)) :
+			      inode_info_at(dir_fd, c->name, &info);
+
+	err = err ?: entry_fill(fs, c, &info, &fresh);
+	if (err == 0 && is_lookup && fresh && fs->recorder)
+		entry_initial(fs, c, &info, dir_fd, c->name, c->path, c->node_id);
+	return err;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* entry.h - answers that hand an inode to the kernel: the node, what is recorded of it, the reply's fields. */
+#ifndef FSTAPE_ENTRY_H
+#define FSTAPE_ENTRY_H
+
+#include "fdcache.h"
+
+/*
+ * Fills c->entry, c->node and c->node_id for the inode found as c->name in c->parent, and counts one look-up.
+ * *ret_fresh (may be NULL): the kernel did not know it. 0 or -errno.
+ */
+int entry_fill(struct fs *fs, struct call *c, const struct inode_info *info, bool *ret_fresh);
+
+/*
+ * The same by the name below `dir_fd`. `is_lookup`: finding it is the operation itself, counted as time in the
+ * filesystem, and what is met for the first time may have been there before the run.
+ */
+int entry_find(struct fs *fs, struct call *c, int dir_fd, bool is_lookup);
+
+/* Records an object that was there before the run. `name` below `dir_fd` is for a symlink's target. */
+void entry_initial(struct fs *fs, struct call *c, const struct inode_info *info, int dir_fd, const char *name,
+	uint32_t path, uint64_t node_id);
+
+/* The fields of an answer about `node`. */
+struct fuse_entry_param entry_param(const struct fs *fs, struct node *node, const struct inode_info *info);
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fs.h - the mount's state and what passes between the layers of the shim.
+ *
+ *   bind.c      FUSE signature -> struct call
+ *   dispatch.c  clock, handler, event, reply: the only place that sees all of them
+ *   ops_*.c     the handlers: plain passthrough, `int64_t do_NAME(struct fs *, struct call *)`
+ *   node.c      inodes that the kernel knows, by device and number; their descriptors are in fdcache.c
+ *   handle.c    open files and directories
+ *   path.c      ids of paths, for events
+ *   who.c       the threads behind requests, for events
+ *   recorder.c  events -> spool -> database
+ *   session.c   what is agreed with the kernel; worker.c: the threads that read its requests
+ */
+#ifndef FSTAPE_FS_H
+#define FSTAPE_FS_H
+
+#define FUSE_USE_VERSION 314
+
+#include <fuse_lowlevel.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "base.h"
+#include "op.h"
+#include "options.h"
+
+struct handle;
+struct node;
+struct recorder;
+
+struct fs {
+	struct options options;
+	int source_fd; /* O_RDONLY: of the real directory, opened before anything is mounted over it */
+	bool privileged; /* root: callers' identities are taken on, file handles can be opened */
+	struct node_table *nodes;
+	struct fdcache *fdcache;
+	struct path_table *paths;
+	struct who_table *who;
+	struct lock_table *locks;
+	struct recorder *recorder; /* NULL with `norecord` */
+	struct session *session;
+	_Atomic uint64_t handle_ids;
+};
+
+/* One request on its way through the layers. bind.c fills the arguments, a handler the results. */
+struct call {
+	/* who asks: from the FUSE header */
+	uid_t uid;
+	gid_t gid;
+	pid_t tid;
+	mode_t umask;
+	bool kill_suidgid; /* the caller lacks CAP_FSETID: writing clears set-id bits */
+
+	/* arguments */
+	struct node *node, *parent, *parent2;
+	const char *name, *name2;
+	struct handle *fh, *fh2;
+	struct fuse_file_info *fi;
+	int64_t offset, offset2;
+	uint64_t length;
+	uint32_t flags;
+	mode_t mode;
+	dev_t rdev;
+	struct stat *attr;   /* setattr: the values; `flags` says which */
+	const char *data;    /* of write and setxattr, `length` bytes; of an ioctl, `length` bytes */
+	struct flock *lock;
+	uint64_t lock_owner;
+	bool sleep;	     /* a lock may be waited for */
+	size_t count;	     /* forget_multi */
+	struct fuse_forget_data *forgets;
+
+	/* results */
+	struct fuse_entry_param entry;
+	struct stat stat;
+	struct statvfs *statvfs;
+	char *buf; /* the answer's bytes: result says how many */
+	int ioctl_result;
+
+	/* accounts */
+	int64_t start_ns, fs_ns;
+	uint64_t seq;
+	uint32_t process, path, path2;
+	uint64_t node_id, parent_id, fh_id, victim_id;
+	bool other_ids; /* uid and gid are not those of the process row */
+};
+
+/* Adds the time of one system call on the real filesystem to the operation's account. */
+#define FS_CALL(c, expr)                                                                           \
+	({                                                                                         \
+		int64_t fs_call_start = clock_ns(CLOCK_MONOTONIC);                                 \
+		typeof(expr) fs_call_result = (expr);                                              \
+		(c)->fs_ns += clock_ns(CLOCK_MONOTONIC) - fs_call_start;                           \
+		fs_call_result;                                                                    \
+	})
+
+/* A handler that has handed its call to another thread, which will call dispatch_complete(). */
+#define CALL_DEFERRED INT64_MIN
+
+#define OP(code, name, class, reply, cols, replay) int64_t do_##name(struct fs *fs, struct call *c);
+#include "ops.def"
+#undef OP
+
+#endif

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT */
+/* main.c - fstapefs: from the command line to the mount, and back. */
+#include <malloc.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+
+#include "bind.h"
+#include "check.h"
+#include "daemon.h"
+#include "fdcache.h"
+#include "lock.h"
+#include "node.h"
+#include "path.h"
+#include "recorder.h"
+#include "runinfo.h"
+#include "session.h"
+#include "who.h"
+#include "worker.h"
+
+#define LONG_TIMEOUT 1e8 /* seconds: for good */
+#define GRACE_MS 5000	 /* for users of a mount that is asked to end */
+#define INIT_MS 10000
+#define TRIM_MS 5000
+
+enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INCOMPLETE = 3 };
+
+static void set_defaults(struct options *o)
+{
+	double timeout;
+
+	if (o->cache == CACHE_DEFAULT)
+		o->cache = o->in_place ? CACHE_ALWAYS : CACHE_AUTO;
+	timeout = o->cache == CACHE_ALWAYS ? LONG_TIMEOUT : o->cache == CACHE_AUTO ? 1 : 0;
+	if (o->entry_timeout < 0)
+		o->entry_timeout = timeout;
+	if (o->attr_timeout < 0)
+		o->attr_timeout = timeout;
+}
+
+/* The mount's name in /proc/mounts, with what libfuse's parser takes for its own escaped. */
+static int add_mount_options(struct fs *fs, struct fuse_args *args)
+{
+	struct strbuf auto_strbuf option = {};
+
+	strbuf_addf(&option, "-osubtype=fstapefs%s,fsname=", fs->privileged ? ",default_permissions" : "");
+	for (const char *at = fs->options.source; *at; at++)
+		strbuf_addf(&option, "%s%c", *at == ',' || *at == '\\' ? "\\" : "", *at);
+	return option.failed ? -ENOMEM : fuse_opt_insert_arg(args, 1, option.buf) < 0 ? -ENOMEM : 0;
+}
+
+static int make_tables(struct fs *fs)
+{
+	struct inode_info info;
+	int err = inode_info_at(fs->source_fd, "", &info);
+
+	err = err ?: node_table_new(&fs->nodes);
+	err = err ?: fdcache_new(fs, &fs->fdcache);
+	err = err ?: node_make_root(fs, &info);
+	err = err ?: path_table_new(&fs->paths);
+	err = err ?: who_table_new(&fs->who);
+	err = err ?: lock_table_new(&fs->locks);
+	err = err ?: session_new(&fs->session);
+	return err < 0 ? log_errno(err, "%s", fs->options.source) : 0;
+}
+
+static void free_tables(struct fs *fs)
+{
+	session_free(fs);
+	lock_table_free(fs);
+	who_table_free(fs);
+	path_table_free(fs);
+	node_table_free(fs);
+	fdcache_free(fs);
+}
+
+/* Lazily: those who still use it go on, and the connection ends with the last of them. */
+static void detach(const struct fs *fs)
+{
+	const char *mountpoint = fs->options.mountpoint;
+	char *argv[] = { "fusermount3", "-u", "-q", "-z", "--", (char *)(uintptr_t)mountpoint, NULL };
+	pid_t pid;
+
+	if (umount2(mountpoint, MNT_DETACH) == 0 || errno == EINVAL)
+		return;
+	if (posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ) == 0)
+		waitpid(pid, NULL, 0);
+}
+
+/* After a big tree has been forgotten its memory goes back to the system. */
+static void trim_if_due(struct fs *fs, size_t *peak)
+{
+	size_t count;
+
+	pthread_mutex_lock(&fs->nodes->lock);
+	count = fs->nodes->count;
+	pthread_mutex_unlock(&fs->nodes->lock);
+	if (count > *peak)
+		*peak = count;
+	else if (*peak > 1000 && count < *peak / 2) {
+		malloc_trim(0);
+		*peak = count;
+	}
+}
+
+/* Until the mount has ended. The first signal asks its users to finish, the second does not wait for them. */
+static void wait_for_end(struct fs *fs, struct worker_pool *pool, int signal_fd)
+{
+	struct pollfd fds[] = { { worker_pool_fd(pool), POLLIN, 0 }, { signal_fd, POLLIN, 0 } };
+	int signals = 0;
+	size_t peak = 0;
+
+	for (;;) {
+		struct signalfd_siginfo info;
+		int got = poll(fds, 2, signals ? GRACE_MS : TRIM_MS);
+
+		if (fds[0].revents && got > 0)
+			return;
+		if (got == 0 && !signals) {
+			trim_if_due(fs, &peak);
+			continue;
+		}
+		if (got > 0 && read(signal_fd, &info, sizeof(info)) < 0)
+			continue;
+		if (got >= 0 && signals++ == 0)
+			detach(fs);
+		else if (got >= 0)
+			worker_pool_stop(pool);
+	}
+}
+
+static void note_capabilities(struct fs *fs)
+{
+	auto_free char *offered = NULL, *taken = NULL;
+	uint64_t offered_bits, taken_bits;
+
+	if (!fs->recorder)
+		return;
+	session_capabilities(fs->session, &offered_bits, &taken_bits);
+	offered = runinfo_capabilities(offered_bits);
+	taken = runinfo_capabilities(taken_bits);
+	recorder_set_text(fs->recorder, "capabilities_offered", offered);
+	recorder_set_text(fs->recorder, "capabilities_taken", taken);
+}
+
+/* The kernel has its answer to INIT, or has gone. */
+static int wait_for_init(struct fs *fs, struct worker_pool *pool)
+{
+	struct pollfd fds[] = { { session_ready_fd(fs->session), POLLIN, 0 }, { worker_pool_fd(pool), POLLIN, 0 } };
+
+	while (poll(fds, 2, INIT_MS) < 0 && errno == EINTR)
+		;
+	if (fds[0].revents) {
+		note_capabilities(fs);
+		return 0;
+	}
+	log_msg("%s: the kernel does not take up the mount", fs->options.mountpoint);
+	return -EIO;
+}
+
+static void announce(struct fs *fs, struct daemon *daemon)
+{
+	if (fs->options.ready_fd >= 0) {
+		dprintf(fs->options.ready_fd, "%lld\n",
+			fs->recorder ? (long long)recorder_run(fs->recorder) : 0LL);
+		close(fs->options.ready_fd);
+	}
+	daemon_ready(daemon);
+}
+
+static int serve(struct fs *fs, struct fuse_session *se, struct daemon *daemon, int signal_fd)
+{
+	struct worker_pool *pool;
+	int err = session_hook(fs, se);
+
+	err = err ?: worker_pool_start(fs, se, &pool);
+	if (err < 0)
+		return log_errno(err, "%s: cannot serve", fs->options.mountpoint);
+	err = wait_for_init(fs, pool);
+	if (err == 0) {
+		announce(fs, daemon);
+		wait_for_end(fs, pool, signal_fd);
+	} else {
+		worker_pool_stop(pool);
+	}
+	worker_pool_free(pool);
+	lock_table_stop(fs);
+	return err;
+}
+
+static int mount_and_serve(struct fs *fs, struct fuse_args *args, struct daemon *daemon, int signal_fd)
+{
+	struct fuse_lowlevel_ops ops = bind_ops;
+	struct fuse_session *se;
+	int err;
+
+	ops.init = session_init;
+	se = fuse_session_new(args, &ops, sizeof(ops), fs);
+	if (!se)
+		return -EINVAL; /* libfuse has said why */
+	if (fuse_session_mount(se, fs->options.mountpoint) != 0) {
+		log_msg("%s: cannot mount%s", fs->options.mountpoint,
+			fs->privileged ? "" : " (as an ordinary user this needs fusermount3, of the package fuse3)");
+		fuse_session_destroy(se);
+		return -EIO;
+	}
+	err = serve(fs, se, daemon, signal_fd);
+	fuse_session_unmount(se);
+	fuse_session_destroy(se);
+	return err;
+}
+
+/* Signals arrive here and nowhere else: every other thread is started with them blocked. */
+static int catch_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	lock_signal_init();
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int run(struct fs *fs, struct fuse_args *args, struct daemon *daemon)
+{
+	int auto_close signal_fd = catch_signals();
+	int err = signal_fd < 0 ? -errno : make_tables(fs), finished = 0;
+
+	if (err == 0 && !fs->options.norecord) {
+		err = recorder_open(fs, &fs->recorder);
+		err = err ?: recorder_start(fs->recorder);
+	}
+	err = err ?: add_mount_options(fs, args);
+	err = err ?: mount_and_serve(fs, args, daemon, signal_fd);
+	if (fs->recorder)
+		finished = recorder_finish(fs->recorder);
+	free_tables(fs);
+	recorder_free(fs->recorder);
+	return err < 0 ? EXIT_FAILED : finished < 0 ? EXIT_INCOMPLETE : EXIT_OK;
+}
+
+static void print_version(void)
+{
+	printf("fstapefs %s\nFUSE library version %s\n", FSTAPE_VERSION, fuse_pkgversion());
+	fuse_lowlevel_version();
+}
+
+static int start(struct fs *fs, struct fuse_args *args)
+{
+	struct options *o = &fs->options;
+	struct daemon daemon;
+	int err;
+
+	fs->privileged = geteuid() == 0;
+	fs->source_fd = check_source(o->source);
+	if (fs->source_fd < 0)
+		return EXIT_FAILED;
+	err = check_mountpoint(o, fs->source_fd);
+	err = err ?: o->db ? check_database(o) : 0;
+	err = err ?: check_fuse();
+	if (err < 0)
+		return EXIT_FAILED;
+	set_defaults(o);
+	mallopt(M_ARENA_MAX, 2); /* more of them would keep the memory of forgotten trees */
+	if (daemon_start(&daemon, o->foreground) < 0)
+		return EXIT_FAILED;
+	return run(fs, args, &daemon);
+}
+
+int main(int argc, char **argv)
+{
+	struct fuse_args args = FUSE_ARGS_INIT(argc, argv);
+	struct fs fs = { .source_fd = -1 };
+	int status;
+
+	log_set_program("fstapefs");
+	if (options_parse(&fs.options, &args) < 0) {
+		status = EXIT_USAGE;
+	} else if (fs.options.show_help) {
+		options_help();
+		status = EXIT_OK;
+	} else if (fs.options.show_version) {
+		print_version();
+		status = EXIT_OK;
+	} else {
+		status = start(&fs, &args);
+	}
+	if (fs.source_fd >= 0)
+		close(fs.source_fd);
+	options_free(&fs.options);
+	fuse_opt_free_args(&args);
+	return status;
+}

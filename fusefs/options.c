@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+#include "options.h"
+
+#include <limits.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FUSE_USE_VERSION 314
+#include <fuse_lowlevel.h>
+
+#include "base.h"
+
+#define DEFAULT_SPOOL (64ull << 20)
+#define DEFAULT_THREADS 32u
+
+/* What fuse_opt fills; words are turned into values afterwards. */
+struct raw {
+	struct options *options;
+	char *db, *label, *cache, *overflow, *load, *data, *spool, *entry_timeout, *attr_timeout, *threads, *ready_fd;
+	char *source, *mountpoint;
+	int too_many;
+};
+
+enum { KEY_ALLOW_OTHER = 1 };
+
+static const struct fuse_opt option_table[] = {
+	{ "db=%s", offsetof(struct raw, db), 0 },
+	{ "label=%s", offsetof(struct raw, label), 0 },
+	{ "cache=%s", offsetof(struct raw, cache), 0 },
+	{ "overflow=%s", offsetof(struct raw, overflow), 0 },
+	{ "load=%s", offsetof(struct raw, load), 0 },
+	{ "data=%s", offsetof(struct raw, data), 0 },
+	{ "spool=%s", offsetof(struct raw, spool), 0 },
+	{ "entry_timeout=%s", offsetof(struct raw, entry_timeout), 0 },
+	{ "attr_timeout=%s", offsetof(struct raw, attr_timeout), 0 },
+	{ "threads=%s", offsetof(struct raw, threads), 0 },
+	{ "ready_fd=%s", offsetof(struct raw, ready_fd), 0 },
+	FUSE_OPT_KEY("allow_other", KEY_ALLOW_OTHER),
+	FUSE_OPT_KEY("allow_root", KEY_ALLOW_OTHER),
+	FUSE_OPT_END,
+};
+
+static const struct fuse_opt switch_table[] = {
+	{ "-f", offsetof(struct options, foreground), 1 },
+	{ "-d", offsetof(struct options, debug), 1 },
+	{ "-d", offsetof(struct options, foreground), 1 },
+	{ "debug", offsetof(struct options, debug), 1 },
+	{ "debug", offsetof(struct options, foreground), 1 },
+	{ "-s", offsetof(struct options, singlethread), 1 },
+	{ "-h", offsetof(struct options, show_help), 1 },
+	{ "--help", offsetof(struct options, show_help), 1 },
+	{ "-V", offsetof(struct options, show_version), 1 },
+	{ "--version", offsetof(struct options, show_version), 1 },
+	{ "norecord", offsetof(struct options, norecord), 1 },
+	/* libfuse is told to print requests as well */
+	FUSE_OPT_KEY("-d", FUSE_OPT_KEY_KEEP),
+	FUSE_OPT_KEY("debug", FUSE_OPT_KEY_KEEP),
+	FUSE_OPT_END,
+};
+
+void options_help(void)
+{
+	printf("usage: fstapefs [options] SOURCE MOUNTPOINT\n"
+	       "\n"
+	       "Mounts SOURCE on MOUNTPOINT (they may be the same), lets every operation\n"
+	       "through and records it, with its timing, in an SQLite database.\n"
+	       "\n"
+	       "    -f                  stay in the foreground\n"
+	       "    -d  -o debug        print requests (implies -f)\n"
+	       "    -s                  one worker thread\n"
+	       "    -h  --help          print this help\n"
+	       "    -V  --version       print versions\n"
+	       "    -o opt[,opt...]     mount options:\n"
+	       "\n"
+	       "    db=FILE             database to record into, made when it is missing\n"
+	       "    label=TEXT          name of the run\n"
+	       "    cache=MODE          what the kernel may answer by itself:\n"
+	       "                          never   nothing: every lookup and stat arrives\n"
+	       "                          auto    for a second (default elsewhere)\n"
+	       "                          always  as on a local file system (default in place)\n"
+	       "    overflow=MODE       when the spool is full: block (wait, the default), or\n"
+	       "                        drop (lose operations, counted)\n"
+	       "    load=MODE           fill the database live (default), or at the end\n"
+	       "    data=none           do not record file contents (they never are, so far)\n"
+	       "    spool=SIZE          most bytes of the spool, with K, M or G (default 64M)\n"
+	       "    threads=N           most worker threads (default 32)\n"
+	       "    entry_timeout=S     seconds that the kernel may keep names\n"
+	       "    attr_timeout=S      seconds that the kernel may keep attributes\n"
+	       "    norecord            pass operations through, record nothing\n"
+	       "\n"
+	       "A comma in a value is written \"\\,\".\n"
+	       "\n"
+	       "Options of every FUSE mount, such as ro, allow_other, fsname=NAME:\n");
+	fuse_lowlevel_help();
+}
+
+const char *cache_mode_name(enum cache_mode mode)
+{
+	static const char *const names[] = { "default", "never", "auto", "always" };
+
+	return names[mode];
+}
+
+static int process_option(void *data, const char *arg, int key, struct fuse_args *out)
+{
+	struct raw *raw = data;
+
+	(void)out;
+	if (key == KEY_ALLOW_OTHER) {
+		raw->options->allow_other = true;
+		return 1;
+	}
+	if (key == FUSE_OPT_KEY_NONOPT) {
+		char **place = !raw->source ? &raw->source : !raw->mountpoint ? &raw->mountpoint : NULL;
+
+		if (place)
+			*place = strdup(arg);
+		else
+			raw->too_many = 1;
+		return 0;
+	}
+	return 1;
+}
+
+static int choose(const char *option, const char *word, const char *const *words, int *ret_index)
+{
+	if (!word)
+		return 0;
+	for (int i = 0; words[i]; i++)
+		if (strcmp(word, words[i]) == 0) {
+			*ret_index = i;
+			return 0;
+		}
+	log_msg("option %s=%s: must be %s%s%s%s%s", option, word, words[0], words[1] ? " or " : "", words[1] ?: "",
+		words[1] && words[2] ? " or " : "", words[1] && words[2] ? words[2] : "");
+	return -EINVAL;
+}
+
+static int parse_number(const char *option, const char *text, double most, double *ret_value)
+{
+	char *end;
+	double value;
+
+	if (!text)
+		return 0;
+	value = strtod(text, &end);
+	if (end == text || *end || !(value >= 0 && value <= most)) {
+		log_msg("option %s=%s: must be a number from 0 to %.0f", option, text, most);
+		return -EINVAL;
+	}
+	*ret_value = value;
+	return 0;
+}
+
+static int parse_size(const char *option, const char *text, uint64_t *ret_size)
+{
+	static const char units[] = "KMG";
+	const char *unit;
+	char *end;
+	double value;
+
+	if (!text)
+		return 0;
+	value = strtod(text, &end);
+	unit = *end ? strchr(units, *end) : NULL;
+	if (end == text || !(value > 0 && value < 1e12) || (*end && (!unit || end[1]))) {
+		log_msg("option %s=%s: must be a size such as 64M", option, text);
+		return -EINVAL;
+	}
+	*ret_size = (uint64_t)(value * (unit ? 1ull << (10 * (unit - units + 1)) : 1));
+	return 0;
+}
+
+/* The words as values. Prints what is wrong with the first bad one. */
+static int convert(struct options *options, const struct raw *raw)
+{
+	static const char *const caches[] = { "never", "auto", "always", NULL };
+	static const char *const overflows[] = { "block", "drop", NULL };
+	static const char *const loads[] = { "live", "end", NULL };
+	static const char *const datas[] = { "none", NULL };
+	int cache = -1, overflow = OVERFLOW_BLOCK, load = LOAD_LIVE, data = 0, err;
+	double threads = DEFAULT_THREADS, ready_fd = -1;
+
+	err = choose("cache", raw->cache, caches, &cache);
+	err = err ?: choose("overflow", raw->overflow, overflows, &overflow);
+	err = err ?: choose("load", raw->load, loads, &load);
+	err = err ?: choose("data", raw->data, datas, &data);
+	err = err ?: parse_size("spool", raw->spool, &options->spool_size);
+	err = err ?: parse_number("threads", raw->threads, 1024, &threads);
+	err = err ?: parse_number("ready_fd", raw->ready_fd, 1 << 20, &ready_fd);
+	err = err ?: parse_number("entry_timeout", raw->entry_timeout, 1e9, &options->entry_timeout);
+	err = err ?: parse_number("attr_timeout", raw->attr_timeout, 1e9, &options->attr_timeout);
+	options->cache = (enum cache_mode)(cache + 1);
+	options->overflow = (enum overflow_mode)overflow;
+	options->load = (enum load_mode)load;
+	options->threads = threads < 1 ? 1 : (unsigned int)threads;
+	options->ready_fd = (int)ready_fd;
+	if (options->singlethread)
+		options->threads = 1;
+	return err;
+}
+
+static int check(const struct options *options, const struct raw *raw)
+{
+	if (raw->too_many || !raw->source || !raw->mountpoint) {
+		log_msg("%s (fstapefs -h prints help)",
+			raw->too_many ? "more than a SOURCE and a MOUNTPOINT given" :
+					"needs a SOURCE directory and a MOUNTPOINT");
+		return -EINVAL;
+	}
+	if (!raw->db && !options->norecord) {
+		log_msg("needs -o db=FILE to record into (or -o norecord)");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* A path that stays right when the daemon leaves its directory; what does not exist yet keeps its last part. */
+static char *absolute(const char *path)
+{
+	auto_free char *copy = strdup(path), *dir = NULL;
+	char *slash, *whole = realpath(path, NULL);
+
+	if (whole || !copy)
+		return whole;
+	slash = strrchr(copy, '/');
+	if (slash)
+		*slash = '\0';
+	dir = realpath(!slash ? "." : slash == copy ? "/" : copy, NULL);
+	if (!dir || asprintf(&whole, "%s/%s", dir, slash ? slash + 1 : copy) < 0)
+		return strdup(path);
+	return whole;
+}
+
+/* The options that libfuse keeps, for the record. */
+static char *remaining_options(const struct fuse_args *args)
+{
+	struct strbuf text = {};
+
+	for (int i = 1; i < args->argc; i++)
+		if (strcmp(args->argv[i], "-o") != 0)
+			strbuf_addf(&text, "%s%s", text.len ? "," : "", args->argv[i]);
+	return text.buf;
+}
+
+static void free_raw(struct raw *raw)
+{
+	free(raw->db);
+	free(raw->label);
+	free(raw->cache);
+	free(raw->overflow);
+	free(raw->load);
+	free(raw->data);
+	free(raw->spool);
+	free(raw->entry_timeout);
+	free(raw->attr_timeout);
+	free(raw->threads);
+	free(raw->ready_fd);
+	free(raw->source);
+	free(raw->mountpoint);
+}
+
+int options_parse(struct options *options, struct fuse_args *args)
+{
+	struct raw raw = { .options = options };
+	int err;
+
+	*options = (struct options){ .spool_size = DEFAULT_SPOOL, .entry_timeout = -1, .attr_timeout = -1, .ready_fd = -1 };
+	if (fuse_opt_parse(args, options, switch_table, NULL) < 0 ||
+		fuse_opt_parse(args, &raw, option_table, process_option) < 0) {
+		free_raw(&raw);
+		return -EINVAL;
+	}
+	if (options->show_help || options->show_version) {
+		free_raw(&raw);
+		return 0;
+	}
+	err = check(options, &raw);
+	err = err ?: convert(options, &raw);
+	if (err == 0) {
+		options->source = absolute(raw.source);
+		options->mountpoint = absolute(raw.mountpoint);
+		options->db = raw.db && !options->norecord ? absolute(raw.db) : NULL;
+		options->label = steal_ptr(&raw.label);
+		options->mount_text = remaining_options(args);
+	}
+	free_raw(&raw);
+	return err;
+}
+
+void options_free(struct options *options)
+{
+	free(options->source);
+	free(options->mountpoint);
+	free(options->db);
+	free(options->label);
+	free(options->mount_text);
+}

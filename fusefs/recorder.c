@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: MIT */
+#include "recorder.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "loader.h"
+#include "runinfo.h"
+#include "spool.h"
+#include "trace.h"
+
+#define BATCH 20000
+#define SPARE_SEGMENTS 3
+#define PERIOD_BUSY_NS (50 * 1000000LL)
+#define PERIOD_IDLE_NS (500 * 1000000LL)
+#define ANCHOR_PERIOD_NS (5 * NSEC_PER_SEC)
+#define STALL_LIMIT_NS (20 * NSEC_PER_SEC)
+#define WAIT_STEP_NS (50 * 1000000LL)
+
+struct recorder {
+	struct trace *trace;
+	struct spool *spool;
+	struct loader loader;
+	struct spool_state *state;
+	int64_t run;
+	int64_t start_mono_ns, start_coarse_ns;
+	bool drop; /* overflow=drop */
+	bool load_at_end;
+	pthread_t thread;
+	bool started;
+	pthread_mutex_t db_lock; /* of trace and loader */
+	pthread_mutex_t lock;	 /* of stop */
+	pthread_cond_t wake;
+	bool stop;
+	bool idle_priority;
+	int last_error; /* of the loader, said once */
+	_Atomic int64_t stalled_since_ns; /* 0: the loader gets on */
+	int64_t last_anchor_ns;
+};
+
+static _Thread_local struct spool_writer *thread_writer;
+
+int64_t recorder_run(const struct recorder *recorder)
+{
+	return recorder->run;
+}
+
+int64_t recorder_now(const struct recorder *recorder)
+{
+	return clock_ns(CLOCK_MONOTONIC) - recorder->start_mono_ns;
+}
+
+bool recorder_is_older(const struct recorder *recorder, int64_t btime_ns, int64_t ctime_ns)
+{
+	/* Filesystems stamp with the coarse clock, so that is what the start is compared on. */
+	return (btime_ns ?: ctime_ns) < recorder->start_coarse_ns;
+}
+
+/* --- workers' side ------------------------------------------------------------------------------------------------- */
+
+uint64_t recorder_request(struct recorder *recorder)
+{
+	return atomic_fetch_add_explicit(&recorder->state->requests, 1, memory_order_relaxed) + 1;
+}
+
+static bool is_stalled(struct recorder *recorder)
+{
+	int64_t since = atomic_load(&recorder->stalled_since_ns);
+
+	return since && clock_ns(CLOCK_MONOTONIC) - since > STALL_LIMIT_NS;
+}
+
+static void *reserve(struct recorder *recorder, size_t size)
+{
+	void *room;
+
+	if (!thread_writer) {
+		thread_writer = spool_writer_new(recorder->spool);
+		if (!thread_writer)
+			return NULL;
+	}
+	while (!(room = spool_reserve(thread_writer, size))) {
+		if (recorder->drop || size > SPOOL_RECORD_MAX / 2 || is_stalled(recorder))
+			return NULL;
+		pthread_cond_signal(&recorder->wake);
+		spool_wait_free(recorder->spool, WAIT_STEP_NS);
+	}
+	return room;
+}
+
+void recorder_event(struct recorder *recorder, const struct event *event, const char *args)
+{
+	size_t size = sizeof(*event) + event->args_len;
+	char *room = reserve(recorder, size);
+
+	if (!room) {
+		atomic_fetch_add_explicit(&recorder->state->dropped[event->op], 1, memory_order_relaxed);
+		return;
+	}
+	memcpy(room, event, sizeof(*event));
+	if (event->args_len)
+		memcpy(room + sizeof(*event), args, event->args_len);
+	spool_publish(thread_writer, RECORD_EVENT, size);
+}
+
+uint32_t recorder_path(struct recorder *recorder, uint32_t parent, const char *text, size_t len)
+{
+	struct path_record path = { .parent = parent, .text_len = (uint32_t)len };
+	char *room = reserve(recorder, sizeof(path) + len);
+
+	if (!room)
+		return 0;
+	path.id = atomic_fetch_add_explicit(&recorder->state->paths, 1, memory_order_relaxed) + 1;
+	memcpy(room, &path, sizeof(path));
+	memcpy(room + sizeof(path), text, len);
+	spool_publish(thread_writer, RECORD_PATH, sizeof(path) + len);
+	return path.id;
+}
+
+uint32_t recorder_process(struct recorder *recorder, struct process_record *process, const char *comm, const char *exe,
+	size_t exe_len, const char *cmdline, size_t cmdline_len)
+{
+	size_t comm_len = strlen(comm), size = sizeof(*process) + comm_len + exe_len + cmdline_len;
+	char *room = reserve(recorder, size);
+
+	if (!room)
+		return 0;
+	process->id = atomic_fetch_add_explicit(&recorder->state->processes, 1, memory_order_relaxed) + 1;
+	process->first_ns = recorder_now(recorder);
+	process->comm_len = (uint16_t)comm_len;
+	process->exe_len = (uint16_t)exe_len;
+	process->cmdline_len = (uint32_t)cmdline_len;
+	memcpy(room, process, sizeof(*process));
+	memcpy(room + sizeof(*process), comm, comm_len);
+	memcpy(room + sizeof(*process) + comm_len, exe, exe_len);
+	if (cmdline_len)
+		memcpy(room + sizeof(*process) + comm_len + exe_len, cmdline, cmdline_len);
+	spool_publish(thread_writer, RECORD_PROCESS, size);
+	return process->id;
+}
+
+void recorder_initial(struct recorder *recorder, struct initial_record *initial, const char *target, size_t len)
+{
+	char *room = reserve(recorder, sizeof(*initial) + len);
+
+	if (!room)
+		return;
+	initial->target_len = (uint32_t)len;
+	memcpy(room, initial, sizeof(*initial));
+	if (len)
+		memcpy(room + sizeof(*initial), target, len);
+	spool_publish(thread_writer, RECORD_INITIAL, sizeof(*initial) + len);
+}
+
+void recorder_thread_end(void)
+{
+	spool_writer_free(thread_writer);
+	thread_writer = NULL;
+}
+
+/* --- the run's row ------------------------------------------------------------------------------------------------- */
+
+void recorder_set_text(struct recorder *recorder, const char *column, const char *value)
+{
+	pthread_mutex_lock(&recorder->db_lock);
+	if (trace_run_set_text(recorder->trace, recorder->run, column, value) < 0)
+		log_msg("%s: run %" PRId64 ": cannot store %s: %s", trace_path(recorder->trace), recorder->run, column,
+			trace_error(recorder->trace));
+	pthread_mutex_unlock(&recorder->db_lock);
+}
+
+void recorder_set_int(struct recorder *recorder, const char *column, int64_t value)
+{
+	pthread_mutex_lock(&recorder->db_lock);
+	if (trace_run_set_int(recorder->trace, recorder->run, column, value) < 0)
+		log_msg("%s: run %" PRId64 ": cannot store %s: %s", trace_path(recorder->trace), recorder->run, column,
+			trace_error(recorder->trace));
+	pthread_mutex_unlock(&recorder->db_lock);
+}
+
+/* Between the two monotonic readings lies the wall clock's: the pair converts one into the other. */
+static int add_anchor(struct recorder *recorder)
+{
+	int64_t before = recorder_now(recorder), real = clock_ns(CLOCK_REALTIME), after = recorder_now(recorder);
+
+	recorder->last_anchor_ns = before;
+	return trace_add_anchor(recorder->trace, recorder->run, before, real, after);
+}
+
+/*
+ * The row becomes visible together with the spool's lock, so that nobody takes a run that is just starting for one
+ * whose recorder has died.
+ */
+static int make_run(struct fs *fs, struct recorder *recorder)
+{
+	auto_free char *root = trace_spool_root(fs->options.db);
+	struct spool_state *state;
+	int err;
+
+	if (!root)
+		return -ENOMEM;
+	err = trace_begin(recorder->trace);
+	err = err ?: trace_run_create(recorder->trace, fs->options.label, &recorder->run);
+	if (err < 0)
+		return log_errno(err, "%s: %s", fs->options.db, trace_error(recorder->trace)), err;
+	err = spool_create(root, recorder->run, trace_uuid(recorder->trace), fs->options.spool_size, &recorder->spool);
+	if (err < 0)
+		return log_errno(err, "%s: cannot make the spool", root);
+	recorder->state = state = spool_state(recorder->spool);
+	recorder->start_mono_ns = state->start_mono_ns = clock_ns(CLOCK_MONOTONIC);
+	recorder->start_coarse_ns = clock_ns(CLOCK_REALTIME_COARSE);
+	state->start_real_ns = clock_ns(CLOCK_REALTIME);
+	snprintf(state->label, sizeof(state->label), "%s", fs->options.label ?: "");
+	snprintf(state->source, sizeof(state->source), "%s", fs->options.source);
+	err = trace_run_set_int(recorder->trace, recorder->run, "start_mono_ns", state->start_mono_ns);
+	err = err ?: trace_run_set_int(recorder->trace, recorder->run, "start_real_ns", state->start_real_ns);
+	err = err ?: runinfo_write(fs, recorder->trace, recorder->run);
+	err = err ?: add_anchor(recorder);
+	err = err ?: trace_commit(recorder->trace);
+	if (err < 0)
+		return log_msg("%s: %s", fs->options.db, trace_error(recorder->trace)), err;
+	err = spool_prepare(recorder->spool, SPARE_SEGMENTS);
+	return err < 0 ? log_errno(err, "%s: cannot make the spool", root) : 0;
+}
+
+int recorder_open(struct fs *fs, struct recorder **ret_recorder)
+{
+	struct recorder *recorder = calloc(1, sizeof(*recorder));
+	pthread_condattr_t attr;
+	int err;
+
+	if (!recorder)
+		return -ENOMEM;
+	pthread_mutex_init(&recorder->db_lock, NULL);
+	pthread_mutex_init(&recorder->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&recorder->wake, &attr);
+	pthread_condattr_destroy(&attr);
+	recorder->drop = fs->options.overflow == OVERFLOW_DROP;
+	recorder->load_at_end = fs->options.load == LOAD_END;
+	err = trace_open(fs->options.db, TRACE_CREATE, &recorder->trace);
+	if (err == 0) {
+		err = recover_all(recorder->trace, NULL);
+		err = err < 0 ? err : make_run(fs, recorder);
+	}
+	if (err < 0) {
+		if (recorder->trace)
+			trace_rollback(recorder->trace);
+		if (recorder->spool)
+			spool_remove(recorder->spool);
+		recorder_free(recorder);
+		return err;
+	}
+	recorder->loader =
+		(struct loader){ .trace = recorder->trace, .spool = recorder->spool, .run = recorder->run };
+	*ret_recorder = recorder;
+	return 0;
+}
+
+void recorder_free(struct recorder *recorder)
+{
+	if (!recorder)
+		return;
+	trace_close(recorder->trace);
+	spool_free(recorder->spool);
+	pthread_cond_destroy(&recorder->wake);
+	pthread_mutex_destroy(&recorder->lock);
+	pthread_mutex_destroy(&recorder->db_lock);
+	free(recorder);
+}
+
+/* --- the loader ---------------------------------------------------------------------------------------------------- */
+
+/* Idle priority while there is room, the ordinary one when the spool fills up faster than it is emptied. */
+static void set_priority(struct recorder *recorder, bool idle)
+{
+	static const struct sched_param none;
+
+	if (recorder->idle_priority == idle)
+		return;
+	recorder->idle_priority = idle;
+	pthread_setschedparam(pthread_self(), idle ? SCHED_IDLE : SCHED_OTHER, &none);
+}
+
+static void note_result(struct recorder *recorder, int64_t result)
+{
+	if (result >= 0) {
+		atomic_store(&recorder->stalled_since_ns, 0);
+		if (recorder->last_error)
+			log_msg("%s: loading goes on", trace_path(recorder->trace));
+		recorder->last_error = 0;
+		return;
+	}
+	if (!atomic_load(&recorder->stalled_since_ns))
+		atomic_store(&recorder->stalled_since_ns, clock_ns(CLOCK_MONOTONIC));
+	if (recorder->last_error != result)
+		log_msg("%s: cannot store operations: %s; they are kept in %s for now", trace_path(recorder->trace),
+			trace_error(recorder->trace), spool_dir(recorder->spool));
+	recorder->last_error = (int)result;
+}
+
+/* Loads all there is. Returns the number of records, or -errno. */
+static int64_t load(struct recorder *recorder)
+{
+	int64_t total = 0, got;
+
+	do {
+		pthread_mutex_lock(&recorder->db_lock);
+		got = loader_step(&recorder->loader, BATCH);
+		if (got >= 0 && recorder_now(recorder) - recorder->last_anchor_ns > ANCHOR_PERIOD_NS)
+			add_anchor(recorder);
+		note_result(recorder, got);
+		pthread_mutex_unlock(&recorder->db_lock);
+		set_priority(recorder, spool_used(recorder->spool) < spool_limit(recorder->spool) / 2);
+		if (got > 0)
+			total += got;
+	} while (got >= BATCH);
+	return got < 0 ? got : total;
+}
+
+static bool wait_for_work(struct recorder *recorder, int64_t period_ns)
+{
+	int64_t until = clock_ns(CLOCK_MONOTONIC) + period_ns;
+	struct timespec ts = { until / NSEC_PER_SEC, until % NSEC_PER_SEC };
+	bool stop;
+
+	pthread_mutex_lock(&recorder->lock);
+	if (!recorder->stop)
+		pthread_cond_timedwait(&recorder->wake, &recorder->lock, &ts);
+	stop = recorder->stop;
+	pthread_mutex_unlock(&recorder->lock);
+	return !stop;
+}
+
+static void *loader_main(void *arg)
+{
+	struct recorder *recorder = arg;
+	int64_t period = PERIOD_BUSY_NS;
+
+	pthread_setname_np(pthread_self(), "loader");
+	set_priority(recorder, true);
+	while (wait_for_work(recorder, period)) {
+		bool full = spool_used(recorder->spool) > spool_limit(recorder->spool) / 2;
+		int64_t got = 0;
+
+		spool_prepare(recorder->spool, SPARE_SEGMENTS); /* no space: the workers find out, and wait or drop */
+		if (!recorder->load_at_end || full)
+			got = load(recorder);
+		period = got == 0 ? PERIOD_IDLE_NS : PERIOD_BUSY_NS;
+	}
+	return NULL;
+}
+
+int recorder_start(struct recorder *recorder)
+{
+	sigset_t all, old;
+	int err;
+
+	/* Signals are for the main thread. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	trace_set_busy_timeout(recorder->trace, 200);
+	err = pthread_create(&recorder->thread, NULL, loader_main, recorder);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (err)
+		return log_errno(err, "cannot start the loader thread");
+	recorder->started = true;
+	return 0;
+}
+
+static void stop_loader(struct recorder *recorder)
+{
+	if (!recorder->started)
+		return;
+	pthread_mutex_lock(&recorder->lock);
+	recorder->stop = true;
+	pthread_cond_signal(&recorder->wake);
+	pthread_mutex_unlock(&recorder->lock);
+	pthread_join(recorder->thread, NULL);
+	recorder->started = false;
+}
+
+static int write_end(struct recorder *recorder)
+{
+	struct trace *trace = recorder->trace;
+	struct rusage usage;
+	int err = add_anchor(recorder);
+
+	getrusage(RUSAGE_SELF, &usage);
+	err = err ?: trace_run_set_int(trace, recorder->run, "end_ns", recorder->last_anchor_ns);
+	err = err ?: trace_run_set_int(trace, recorder->run, "daemon_user_ns",
+			     usage.ru_utime.tv_sec * NSEC_PER_SEC + usage.ru_utime.tv_usec * 1000);
+	return err ?: trace_run_set_int(trace, recorder->run, "daemon_sys_ns",
+			      usage.ru_stime.tv_sec * NSEC_PER_SEC + usage.ru_stime.tv_usec * 1000);
+}
+
+int recorder_finish(struct recorder *recorder)
+{
+	int64_t got;
+	int err;
+
+	recorder_thread_end();
+	stop_loader(recorder);
+	atomic_store(&recorder->state->complete, 1);
+	trace_set_busy_timeout(recorder->trace, 60000);
+	trace_run_set_text(recorder->trace, recorder->run, "state", "finishing");
+	do
+		got = loader_step(&recorder->loader, BATCH);
+	while (got > 0);
+	err = got < 0 ? (int)got : write_end(recorder);
+	err = err ?: loader_finish(&recorder->loader, "done");
+	if (err < 0) {
+		log_msg("%s: run %" PRId64 " could not be completed: %s", trace_path(recorder->trace), recorder->run,
+			trace_error(recorder->trace));
+		log_msg("its operations are in %s; 'fstape recover %s' finishes it", spool_dir(recorder->spool),
+			trace_path(recorder->trace));
+		return err;
+	}
+	spool_remove(recorder->spool);
+	trace_settle(recorder->trace);
+	return 0;
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT */
+#include "who.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "recorder.h"
+
+#define SETS 64
+#define WAYS 4 /* up to 256 threads are remembered, with a descriptor each */
+#define CMDLINE_MAX 4096
+#define COMM_CHECK_NS 100000	/* an exec takes longer */
+#define STAT_CHECK_NS 20000000
+
+struct known {
+	pid_t tid; /* 0: empty */
+	int comm_fd;
+	uint32_t process;
+	uid_t uid;
+	gid_t gid;
+	char comm[16];
+	uint64_t start_ticks, arg_start;
+	int64_t seen_ns, stat_ns;
+	bool incomplete; /* the command line could not be read yet */
+};
+
+struct who_set {
+	pthread_mutex_t lock; /* short, but for a first sight, which nobody else may double */
+	struct known known[WAYS];
+};
+
+struct who_table {
+	struct who_set sets[SETS];
+	uint32_t kernel; /* process id of tid 0; under the lock of its set */
+};
+
+int who_table_new(struct who_table **ret_table)
+{
+	struct who_table *table = calloc(1, sizeof(*table));
+
+	if (!table)
+		return -ENOMEM;
+	for (int i = 0; i < SETS; i++)
+		pthread_mutex_init(&table->sets[i].lock, NULL);
+	*ret_table = table;
+	return 0;
+}
+
+void who_table_free(struct fs *fs)
+{
+	if (!fs->who)
+		return;
+	for (int i = 0; i < SETS; i++) {
+		struct who_set *set = &fs->who->sets[i];
+
+		for (int way = 0; way < WAYS; way++)
+			if (set->known[way].tid)
+				close(set->known[way].comm_fd);
+		pthread_mutex_destroy(&set->lock);
+	}
+	free(fs->who);
+	fs->who = NULL;
+}
+
+/* Field `number` (from 1, proc(5)) of the text of /proc/PID/stat; comm, field 2, may hold spaces and brackets. */
+static const char *stat_field(const char *text, int number)
+{
+	const char *at = strrchr(text, ')');
+
+	for (int field = 2; at && field < number; field++) {
+		at = strchr(at, ' ');
+		at = at ? at + 1 : NULL;
+	}
+	return at;
+}
+
+struct stat_info {
+	pid_t ppid;
+	uint64_t start_ticks;
+	uint64_t arg_start; /* where the arguments are in memory: another place after each exec, as stacks are randomized */
+};
+
+static int read_stat(int dir_fd, struct stat_info *ret_info)
+{
+	struct strbuf auto_strbuf text = {};
+	int err = read_file_at(dir_fd, "stat", 8192, &text);
+	const char *ppid, *start, *arg;
+
+	if (err < 0)
+		return err;
+	ppid = stat_field(text.buf, 4);
+	start = stat_field(text.buf, 22);
+	arg = stat_field(text.buf, 48);
+	if (!ppid || !start)
+		return -EIO;
+	*ret_info = (struct stat_info){ atoi(ppid), strtoull(start, NULL, 10), arg ? strtoull(arg, NULL, 10) : 0 };
+	return 0;
+}
+
+static int open_proc(pid_t tid)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d", tid);
+	return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* comm without its newline. False: the thread is gone. */
+static bool read_comm(int fd, char comm[static 16])
+{
+	char text[64];
+	ssize_t len = pread(fd, text, sizeof(text), 0);
+
+	if (len <= 0)
+		return false;
+	len -= text[len - 1] == '\n';
+	len = len > 15 ? 15 : len;
+	memcpy(comm, text, (size_t)len);
+	comm[len] = '\0';
+	return true;
+}
+
+static pid_t read_tgid(int dir_fd, pid_t tid)
+{
+	struct strbuf auto_strbuf text = {};
+	const char *at;
+
+	if (read_file_at(dir_fd, "status", 8192, &text) < 0)
+		return tid;
+	at = strstr(text.buf, "\nTgid:");
+	return at ? atoi(at + 6) : tid;
+}
+
+/* Everything about a thread, as a record in the spool. Returns its process id, 0 when there is no room. */
+static uint32_t record_process(struct fs *fs, struct known *k, int dir_fd, const struct stat_info *stat, bool in_fault)
+{
+	struct strbuf auto_strbuf cmdline = {};
+	char exe[PATH_MAX];
+	ssize_t exe_len = readlinkat(dir_fd, "exe", exe, sizeof(exe));
+	struct process_record record = {
+		.tid = k->tid,
+		.tgid = read_tgid(dir_fd, k->tid),
+		.ppid = stat->ppid,
+		.uid = k->uid,
+		.gid = k->gid,
+		.start_ticks = stat->start_ticks,
+	};
+
+	k->incomplete = in_fault || read_file_at(dir_fd, "cmdline", CMDLINE_MAX, &cmdline) < 0;
+	return recorder_process(fs->recorder, &record, k->comm, exe, exe_len > 0 ? (size_t)exe_len : 0, cmdline.buf,
+		cmdline.len);
+}
+
+/* A thread met for the first time, or that has become another. */
+static void meet(struct fs *fs, struct known *k, pid_t tid, uid_t uid, gid_t gid, bool in_fault, int64_t now)
+{
+	int auto_close dir_fd = open_proc(tid);
+	struct stat_info stat = {};
+
+	if (k->tid)
+		close(k->comm_fd);
+	*k = (struct known){ .tid = tid, .uid = uid, .gid = gid, .seen_ns = now, .stat_ns = now, .comm_fd = -1 };
+	if (dir_fd >= 0) {
+		k->comm_fd = openat(dir_fd, "comm", O_RDONLY | O_CLOEXEC);
+		if (k->comm_fd >= 0)
+			read_comm(k->comm_fd, k->comm);
+		read_stat(dir_fd, &stat);
+	}
+	k->start_ticks = stat.start_ticks;
+	k->arg_start = stat.arg_start;
+	k->process = record_process(fs, k, dir_fd, &stat, in_fault);
+	if (k->comm_fd < 0)
+		k->tid = 0; /* in another pid namespace, or gone: not to be remembered */
+}
+
+static bool is_same(struct known *k, bool in_fault, int64_t now)
+{
+	char comm[16];
+	struct stat_info stat;
+
+	if (k->incomplete && !in_fault)
+		return false;
+	if (now - k->seen_ns < COMM_CHECK_NS)
+		return true;
+	if (!read_comm(k->comm_fd, comm) || strcmp(comm, k->comm) != 0)
+		return false;
+	if (now - k->stat_ns > STAT_CHECK_NS) {
+		int auto_close dir_fd = open_proc(k->tid);
+
+		if (dir_fd < 0 || read_stat(dir_fd, &stat) < 0 || stat.start_ticks != k->start_ticks ||
+			stat.arg_start != k->arg_start)
+			return false;
+		k->stat_ns = now;
+	}
+	return true;
+}
+
+/* The place of `tid` in its set, or the one to give it: an empty one, else that of the thread silent for longest. */
+static struct known *find(struct who_set *set, pid_t tid)
+{
+	struct known *place = set->known;
+
+	for (int i = 0; i < WAYS; i++) {
+		struct known *k = &set->known[i];
+
+		if (k->tid == tid)
+			return k;
+		if (place->tid && (!k->tid || k->seen_ns < place->seen_ns))
+			place = k;
+	}
+	return place;
+}
+
+static uint32_t kernel_process(struct fs *fs)
+{
+	struct process_record record = {};
+
+	if (!fs->who->kernel)
+		fs->who->kernel = recorder_process(fs->recorder, &record, "kernel", "", 0, "", 0);
+	return fs->who->kernel;
+}
+
+uint32_t who_is(struct fs *fs, pid_t tid, uid_t uid, gid_t gid, bool in_fault, uid_t *ret_uid, gid_t *ret_gid)
+{
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
+	struct who_set *set = &fs->who->sets[(unsigned int)tid % SETS];
+	struct known *k;
+	uint32_t process;
+
+	pthread_mutex_lock(&set->lock);
+	if (tid == 0) {
+		process = kernel_process(fs);
+		*ret_uid = *ret_gid = 0;
+	} else {
+		k = find(set, tid);
+		if (k->tid != tid || !is_same(k, in_fault, now))
+			meet(fs, k, tid, uid, gid, in_fault, now);
+		k->seen_ns = now;
+		process = k->process;
+		*ret_uid = k->uid;
+		*ret_gid = k->gid;
+	}
+	pthread_mutex_unlock(&set->lock);
+	return process;
+}

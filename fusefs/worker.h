@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * worker.h - the threads that read requests from the kernel, handle them, and answer.
+ *
+ * There are as many as are needed at once, up to a limit: one that takes a request and leaves nobody waiting starts the
+ * next. They wait by epoll with EPOLLEXCLUSIVE, so that a request wakes one of them, and all can be woken to stop.
+ */
+#ifndef FSTAPE_WORKER_H
+#define FSTAPE_WORKER_H
+
+#include "fs.h"
+
+#define WORKER_BUFFER_SIZE (1u << 20) /* bytes: the largest answer */
+
+struct worker_pool;
+
+int worker_pool_start(struct fs *fs, struct fuse_session *se, struct worker_pool **ret_pool);
+
+/* Readable once the last worker has ended: the mount is gone, or worker_pool_stop() was called. */
+int worker_pool_fd(const struct worker_pool *pool);
+
+/* Requests taken up are still answered; then the workers end. Does not wait for them. */
+void worker_pool_stop(struct worker_pool *pool);
+
+/* Waits for the last worker. */
+void worker_pool_free(struct worker_pool *pool);
+
+/* Requests read from the kernel so far, of every kind, INIT and INTERRUPT included. */
+uint64_t worker_pool_requests(const struct worker_pool *pool);
+
+/* --- for handlers, about the thread they run in -------------------------------------------------------------------- */
+
+/* WORKER_BUFFER_SIZE bytes that are this thread's; NULL: no memory. */
+void *worker_buffer(void);
+
+/* The request asks that set-id bits be cleared, as its caller lacks CAP_FSETID. */
+bool worker_kill_suidgid(void);
+
+/* Frees what a thread keeps for itself. */
+void worker_thread_end(void);
+
+#endif
