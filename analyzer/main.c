@@ -83,7 +83,7 @@ static void print_commands(FILE *out)
 		fprintf(out, "  %-10s", commands[i]->name);
 		options_wrap(commands[i]->summary, 12, 12, out);
 	}
-	fprintf(out, "\nDB is the recording's database file. 'fstape COMMAND --help' describes a command.\n");
+	fprintf(out, "\nDB is the database file. 'fstape COMMAND --help' describes a command.\n");
 }
 
 static void print_help(const struct command *command, FILE *out)
@@ -111,7 +111,10 @@ static void print_version(FILE *out)
 /* A hint that fits, below the message that said what is wrong. */
 static int usage_error(const struct command *command)
 {
-	log_msg(command ? "see 'fstape %s --help'" : "see 'fstape help'", command ? command->name : "");
+	if (command)
+		log_msg("see 'fstape %s --help'", command->name);
+	else
+		log_msg("see 'fstape help'");
 	return STATUS_USAGE;
 }
 
@@ -192,8 +195,8 @@ static int dispatch(char **argv)
 	bool help = *argv && strcmp(*argv, "help") == 0;
 
 	if (!*argv) {
-		print_commands(stderr);
-		return STATUS_USAGE;
+		log_msg("which command?");
+		return usage_error(NULL);
 	}
 	if (strcmp(*argv, "--version") == 0) {
 		print_version(stdout);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 
 #define DEVICE "/dev/fuse"
@@ -29,6 +30,14 @@ static bool in_path(const char *name)
 	return false;
 }
 
+/* As linux/miscdevice.h has it; in a container another file may be in its place. */
+static bool device_exists(void)
+{
+	struct stat st;
+
+	return stat(DEVICE, &st) == 0 && S_ISCHR(st.st_mode) && st.st_rdev == makedev(10, 229);
+}
+
 /* Why an ordinary user cannot have a private mount over `directory`, or NULL when he can. */
 static const char *no_private_mount(const char *directory)
 {
@@ -47,13 +56,11 @@ static const char *no_private_mount(const char *directory)
 int shim_choose(const char *directory, bool public, enum shim_place *ret_place, const char **ret_why)
 {
 	*ret_why = NULL;
-	if (access(DEVICE, F_OK) < 0) {
-		int err = -errno;
-
+	if (!device_exists()) {
 		log_msg("there is no " DEVICE
 			": the kernel's FUSE is missing (try 'modprobe fuse'; in a container, hand"
 			" the device in)");
-		return err;
+		return -ENODEV;
 	}
 	if (geteuid() == 0) {
 		*ret_place = public ? SHIM_PUBLIC : SHIM_PRIVATE;
