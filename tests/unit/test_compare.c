@@ -6,9 +6,11 @@
 
 #include "compare.h"
 
-/* Rounds 1..3 on two targets, recorded; slow is given first, so fast's ratio is to it. Round 3 of fast is missing. */
+/* Rounds 1..3 on two targets, recorded; slow is given first, so fast's ratio is to it. Round 3 of fast is
+ * missing. */
 static const char *const recorded =
-	"INSERT INTO run (id, state, clean_end, requests, recorded, dropped, workload, target, round, real_ns, user_ns,"
+	"INSERT INTO run (id, state, clean_end, requests, recorded, dropped, workload, target, round, "
+	"real_ns, user_ns,"
 	" sys_ns, setup) VALUES"
 	" (1, 'done', 1, 3, 3, 0, 'w', 'fast', 1, 100, 10, 1, '{\"order\":1}'),"
 	" (2, 'done', 1, 2, 2, 0, 'w', 'slow', 1, 200, 20, 2, '{\"order\":0}'),"
@@ -51,7 +53,8 @@ static void groups_and_medians(void **state)
 	assert_int_equal(slow->count, 3);
 	assert_int_equal(fast->count, 2);
 	assert_int_equal(compare.rounds, 1);
-	assert_true(slow->real_ns == 300 && slow->min_real_ns == 200 && slow->user_ns == 40 && slow->sys_ns == 4);
+	assert_true(
+		slow->real_ns == 300 && slow->min_real_ns == 200 && slow->user_ns == 40 && slow->sys_ns == 4);
 	assert_true(fast->real_ns == 105 && fast->user_ns == 20 && fast->sys_ns == 2);
 	assert_true(slow->has_interval && slow->low_ns == 200 && slow->high_ns == 440);
 	assert_false(fast->has_interval);

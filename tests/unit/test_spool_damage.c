@@ -60,9 +60,9 @@ static int read_run(const struct scratch *scratch, int *ret_end)
 
 static void a_whole_spool_reads_to_its_end(void **state)
 {
-	auto_free char *segment = dead_spool(*state, 1, UUID, 10);
 	int end;
 
+	free(dead_spool(*state, 1, UUID, 10));
 	assert_int_equal(read_run(*state, &end), 10);
 	assert_int_equal(end, 0);
 }
@@ -194,11 +194,12 @@ static void expect_open(const struct scratch *scratch, int expected)
 static void a_state_of_another_kind_is_refused(void **state)
 {
 	struct scratch *scratch = *state;
-	auto_free char *segment = dead_spool(scratch, 1, UUID, 3);
 	auto_free char *file = path_in(scratch->root, "run-1/state");
+	auto_free char *bytes = NULL;
 	size_t len;
-	auto_free char *bytes = slurp(file, &len);
 
+	free(dead_spool(scratch, 1, UUID, 3));
+	bytes = slurp(file, &len);
 	assert_int_equal(len, sizeof(struct spool_state));
 	expect_open(scratch, 0);
 	poke(file, 0, "SQLite f", 8);
@@ -233,10 +234,10 @@ static void what_is_no_spool_is_refused(void **state)
 static void the_lock_lets_one_in(void **state)
 {
 	struct scratch *scratch = *state;
-	auto_free char *segment = dead_spool(scratch, 1, UUID, 3);
 	auto_free char *dir = path_in(scratch->root, "run-1");
 	struct spool *first;
 
+	free(dead_spool(scratch, 1, UUID, 3));
 	assert_int_equal(spool_open(dir, &first), 0);
 	expect_open(scratch, -EWOULDBLOCK);
 	assert_int_equal(spool_remove(first), 0);

@@ -41,8 +41,8 @@ static void selection_agrees_with_sorting(void **state)
 				values[i] = (int64_t)random_below(&random, (uint64_t)range) - range / 2;
 			memcpy(sorted, values, sizeof(sorted[0]) * n);
 			qsort(sorted, n, sizeof(sorted[0]), compare_ints);
-			expected = n % 2 ? sorted[n / 2] :
-					   sorted[n / 2 - 1] + (sorted[n / 2] - sorted[n / 2 - 1]) / 2;
+			expected = n % 2 ? sorted[n / 2]
+					 : sorted[n / 2 - 1] + (sorted[n / 2] - sorted[n / 2 - 1]) / 2;
 			assert_int_equal(median_int(values, n), expected);
 		}
 	}

@@ -38,13 +38,16 @@ static void options_with_commas(void **state)
 	struct list list;
 
 	(void)state;
-	assert_int_equal(parse(&list, "ext4:mkfs=-O ^has_journal,sparse_super:mount=noatime,data=writeback,xfs:mount=noatime,"
-				      "dir=/tmp,ext4"), 0);
+	assert_int_equal(
+		parse(&list, "ext4:mkfs=-O "
+			     "^has_journal,sparse_super:mount=noatime,data=writeback,xfs:mount=noatime,"
+			     "dir=/tmp,ext4"),
+		0);
 	assert_int_equal(list.count, 4);
 	assert_string_equal(list.targets[0].mkfs_options, "-O ^has_journal,sparse_super");
 	assert_string_equal(list.targets[0].mount_options, "noatime,data=writeback");
-	assert_string_equal(list.targets[0].name,
-		"ext4:mkfs=-O ^has_journal,sparse_super:mount=noatime,data=writeback");
+	assert_string_equal(
+		list.targets[0].name, "ext4:mkfs=-O ^has_journal,sparse_super:mount=noatime,data=writeback");
 	assert_string_equal(list.targets[1].mount_options, "noatime");
 	assert_null(list.targets[2].type);
 	assert_string_equal(list.targets[2].dir, "/tmp");
@@ -55,7 +58,8 @@ static void options_with_commas(void **state)
 static void mistakes(void **state)
 {
 	static const char *const wrong[] = { "", "ext5", "ext4,", ",ext4", "ext4,zfs", "ext4:", "ext4:foo=1",
-		"ext4:mkfs", "ext4:mkfs=-q:mkfs=-q", "ext4,xfs,ext4", "dir=/no/such/directory", "ext44", "ext" };
+		"ext4:mkfs", "ext4:mkfs=-q:mkfs=-q", "ext4,xfs,ext4", "dir=/no/such/directory", "ext44",
+		"ext" };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {

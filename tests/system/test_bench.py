@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: MIT
+"""bench, compare and quickstart: right results, and nothing left behind however they end."""
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+from harness import FILESYSTEMS, FSTAPE, SLOW, TOP, Database, check_truths, mountpoints, run, wait_until
+
+WORKLOADS = ("git-clone", "git-checkout", "git-status")
+
+
+def bench(db, *args, **kwargs):
+    return run(FSTAPE, "bench", db, "--files", "200", *args, **kwargs)
+
+
+def loops():
+    return set(run("losetup", "-n", "-O", "NAME", "-l").stdout.split())
+
+
+@pytest.fixture
+def leaves_nothing(base):
+    """Mounts, loop devices and the folder for images are as they were before."""
+    work = base / "bench-work"
+    work.mkdir()
+    before = mountpoints(), loops()
+    yield work
+    wait_until(lambda: (mountpoints(), loops()) == before, 20, "mounts and loop devices as before")
+    wait_until(lambda: not list(work.iterdir()), 20, "no files left")
+    work.rmdir()
+
+
+def rows(db):
+    return Database(db).rows("SELECT * FROM run ORDER BY id")
+
+
+def test_every_filesystem_and_round(box, leaves_nothing):
+    out = bench(box.db, "--fs", ",".join(FILESYSTEMS), "--rounds", "2", "--through", "native", "--dir", leaves_nothing)
+    runs = rows(box.db)
+    assert {(r["target"], r["workload"], r["round"]) for r in runs} == {
+        (fs, workload, number) for fs in FILESYSTEMS for workload in WORKLOADS for number in (1, 2)}
+    assert len(runs) == 24
+    for row in runs:
+        setup = json.loads(row["setup"])
+        assert row["state"] == "native" and row["requests"] is None
+        assert 0 < row["real_ns"] < 20e9 * SLOW and row["exit_status"] == 0
+        assert row["fs_type"] == row["target"]
+        assert setup["mkfs"].startswith(f"mkfs.{row['target']} ")
+        assert setup["files"] == 200 and setup["git"]
+    order = [[r["target"] for r in runs if r["round"] == number and r["workload"] == "git-clone"] for number in (1, 2)]
+    assert order[0] != order[1]
+    for fs in FILESYSTEMS:
+        assert len(re.findall(rf"^git-\w+ +{fs} +2 ", out.stdout, re.M)) == 3, out.stdout
+    assert "no claim" in out.stdout
+
+
+def test_recorded_and_native(box, leaves_nothing):
+    out = bench(box.db, "--fs", "ext4,xfs:mount=noatime", "--rounds", "1", "--through", "both", "--dir", leaves_nothing,
+                "--format", "json")
+    table = json.loads(out.stdout)
+    assert [(r["target"], r["through"]) for r in table if r["workload"] == "git-clone"] == [
+        ("ext4", "shim"), ("xfs:mount=noatime", "shim"), ("ext4", "native"), ("xfs:mount=noatime", "native")]
+    recorded = [r for r in rows(box.db) if r["state"] != "native"]
+    assert len(recorded) == 6
+    for row in recorded:
+        db = Database(box.db, row["id"])
+        check_truths(db)
+        assert row["label"] == f"{row['workload']}/{row['target']}/1"
+        if "noatime" in row["target"]:
+            assert "noatime" in row["fs_options"]
+        shown = next(r for r in table if (r["workload"], r["target"], r["through"]) == (row["workload"], row["target"], "shim"))
+        assert shown["requests"] == row["requests"] == db.value("SELECT count(*) FROM op WHERE run = ?", row["id"])
+        assert shown["fs_ns"] == db.value("SELECT sum(fs_ns) FROM op WHERE run = ?", row["id"])
+        assert shown["real_ns"] == row["real_ns"]
+        if row["workload"] == "git-clone":  # two of 200 files are symlinks
+            assert db.value("SELECT count(*) FROM ops WHERE run = ? AND op IN ('create', 'symlink') AND error IS NULL"
+                            " AND path NOT GLOB 'clone/.git/*'", row["id"]) == 200
+
+
+def test_rounds_add_up(box, leaves_nothing):
+    for _ in range(3):
+        bench(box.db, "--fs", "ext4", "--workload", "git-clone", "--rounds", "1", "--through", "native",
+              "--dir", leaves_nothing)
+    assert [r["round"] for r in rows(box.db)] == [1, 2, 3]
+    table = json.loads(run(FSTAPE, "compare", box.db, "--format", "json").stdout)
+    times = sorted(r["real_ns"] for r in rows(box.db))
+    assert len(table) == 1 and table[0]["n"] == 3
+    assert table[0]["real_ns"] == times[1] and table[0]["min_real_ns"] == times[0]
+    assert (table[0]["low_ns"], table[0]["high_ns"]) == (times[0], times[2])
+
+
+def test_generated_repository_is_the_same_everywhere(box, leaves_nothing):
+    heads = []
+    for seed in (5, 5, 6):
+        bench(box.db, "--fs", "ext4", "--workload", "git-status", "--rounds", "1", "--through", "native", "--seed", seed,
+              "--dir", leaves_nothing)
+        heads.append(json.loads(rows(box.db)[-1]["setup"])["head"])
+    assert heads[0] == heads[1] != heads[2]
+
+
+def test_repository_of_the_user(box, leaves_nothing):
+    source = box.top / "repo"
+    source.mkdir()
+    for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "one"]):
+        run("git", "-C", source, "-c", "user.name=A", "-c", "user.email=a@example.org", *words)
+    done = bench(box.db, "--fs", "ext4", "--repo", source, "--through", "native", "--dir", leaves_nothing, check=False)
+    assert done.returncode == 1 and "two commits" in done.stderr
+    os.chown(source, 12345, 12345)  # somebody else's, as under sudo
+    bench(box.db, "--fs", "ext4", "--repo", source, "--workload", "git-clone", "--rounds", "1", "--through", "native",
+          "--dir", leaves_nothing)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+@pytest.mark.parametrize("through", ["native", "shim"])
+def test_stopped(box, leaves_nothing, number, through):
+    child = subprocess.Popen([FSTAPE, "bench", box.db, "--fs", "ext4,btrfs", "--files", "1000", "--rounds", "1000",
+                              "--through", through, "--dir", leaves_nothing], stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+    def measured():
+        try:
+            return Database(box.db).value("SELECT count(*) FROM run WHERE workload IS NOT NULL")
+        except Exception:  # not there yet
+            return 0
+
+    wait_until(lambda: measured() >= 2 or child.poll() is not None, 60, "two measurements")
+    time.sleep(0.5)  # into the next
+    child.send_signal(number)
+    out, err = child.communicate(timeout=60 * SLOW)
+    assert child.returncode == (-signal.SIGKILL if number == signal.SIGKILL else 1), err
+    run(FSTAPE, "recover", box.db)
+    if number != signal.SIGKILL:
+        assert "stopped" in err
+        assert "git-clone" in out  # what there is by then
+    db = Database(box.db)
+    assert db.value("SELECT count(*) FROM run WHERE workload IS NOT NULL") >= 2
+    assert db.value("SELECT count(*) FROM run WHERE state IN ('recording', 'finishing')") == 0
+    assert db.value("PRAGMA integrity_check") == "ok"
+
+
+def test_killed_worker(box, leaves_nothing):
+    """The process that does the work, not the one that waits for it."""
+    child = subprocess.Popen([FSTAPE, "bench", box.db, "--fs", "ext4", "--rounds", "1000", "--dir", leaves_nothing],
+                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    worker = wait_until(lambda: run("ps", "--ppid", child.pid, "-o", "pid=", check=False).stdout.split(), 20, "worker")
+    time.sleep(3)
+    os.kill(int(worker[0]), signal.SIGKILL)
+    _, err = child.communicate(timeout=60 * SLOW)
+    assert child.returncode == 1 and "killed by signal 9" in err
+
+
+def test_ordinary_user(box, leaves_nothing):
+    for path in (box.store, leaves_nothing):
+        os.chown(path, 1000, 1000)
+    place = box.top / "place"
+    place.mkdir()
+    os.chown(place, 1000, 1000)
+    user = {"user": 1000, "group": 1000, "extra_groups": []}
+    bench(box.db, "--fs", f"dir={place}", "--rounds", "1", "--through", "both", "--dir", leaves_nothing, **user)
+    assert [r["state"] for r in rows(box.db)].count("native") == 3
+    assert len(rows(box.db)) == 6
+    assert list(place.iterdir()) == []
+    refused = bench(box.db, "--fs", "ext4", "--dir", leaves_nothing, check=False, **user)
+    assert refused.returncode == 1 and "root" in refused.stderr
+
+
+@pytest.mark.parametrize("args, status, words", [
+    ((), 2, "--fs"),
+    (("--fs", "ext5"), 2, "ext3, ext4, xfs, btrfs"),
+    (("--fs", "ext4", "--workload", "git-foo"), 2, "git-clone"),
+    (("--fs", "ext4", "--rounds", "0"), 2, "rounds"),
+    (("--fs", "xfs", "--size", "10M"), 1, "--size"),
+    (("--fs", "ext4", "--repo", "/no/such"), 1, "/no/such"),
+    (("--fs", "ext4:mkfs=-Ono_such_feature"), 1, "mkfs.ext4"),
+    (("--fs", "ext4:mount=no_such_option"), 1, "mount"),
+])
+def test_bad_input(box, leaves_nothing, args, status, words):
+    done = run(FSTAPE, "bench", box.db, "--files", "20", "--dir", leaves_nothing, *args, check=False)
+    assert done.returncode == status, done.stderr
+    assert words in done.stderr
+
+
+def test_full_image(box, leaves_nothing):
+    done = bench(box.db, "--fs", "ext4", "--mean-size", "1M", "--size", "64M", "--dir", leaves_nothing, check=False)
+    assert done.returncode == 1
+    assert "--size" in done.stderr
+
+
+def test_nothing_to_compare(box, leaves_nothing):
+    bench(box.db, "--fs", "ext4", "--workload", "git-clone", "--rounds", "1", "--through", "native", "--dir", leaves_nothing)
+    wrong = run(FSTAPE, "compare", box.db, "--baseline", "xfs", check=False)
+    assert wrong.returncode == 1 and "xfs" in wrong.stderr
+    named = run(FSTAPE, "compare", box.db, "--run", "git-clone/ext4/1", "--format", "csv").stdout.splitlines()
+    assert len(named) == 2 and named[1].startswith("git-clone,ext4,native,1,")
+
+
+def test_quickstart(box, leaves_nothing):
+    where = box.store
+    env = dict(os.environ, TMPDIR=str(leaves_nothing))
+    done = run(TOP / "quickstart", cwd=where, env=env, timeout=240)
+    assert [path.name for path in where.iterdir()] == ["fstape-quickstart.db"]
+    for fs in FILESYSTEMS:
+        assert len(re.findall(rf"^git-\w+ +{fs} ", done.stdout, re.M)) == 3, done.stdout
+    commands = re.findall(r'^sqlite3 .*?"$', done.stdout, re.M | re.S)
+    assert len(commands) == 2
+    for command in commands:
+        assert "│" in run("bash", "-c", command, cwd=where).stdout
+    for line in done.stdout.splitlines():
+        assert len(line) <= 120, line
