@@ -42,17 +42,19 @@ static struct arm arm_at(const struct bench_options *options, size_t index)
 	};
 }
 
-static void show_progress(const struct bench *bench, int64_t round, const struct arm *arm, const char *workload)
+static void show_progress(
+	const struct bench *bench, int64_t round, const struct arm *arm, const char *workload)
 {
 	int64_t elapsed = clock_ns(CLOCK_MONOTONIC) - bench->start_ns;
 
 	if (!bench->options->progress)
 		return;
 	fprintf(stderr, "\r\033[Kround %" PRId64 " of %" PRId64 ": %s on %s%s (%zu of %zu)", round + 1,
-		bench->options->rounds, workload, arm->target->name, arm->shim ? "" : ", native", bench->done + 1,
-		bench->total);
+		bench->options->rounds, workload, arm->target->name, arm->shim ? "" : ", native",
+		bench->done + 1, bench->total);
 	if (bench->done) {
-		int64_t left = elapsed / (int64_t)bench->done * (int64_t)(bench->total - bench->done) / NSEC_PER_SEC;
+		int64_t left =
+			elapsed / (int64_t)bench->done * (int64_t)(bench->total - bench->done) / NSEC_PER_SEC;
 
 		fprintf(stderr, ", about %" PRId64 ":%02" PRId64 " left", left / 60, left % 60);
 	}
@@ -187,7 +189,8 @@ static int run_arm(struct bench *bench, const struct arm *arm, int64_t round)
 	target_describe(arm->target, &options->place, &setup);
 	strbuf_addf(&setup, ",\"repository\":");
 	strbuf_add_json(&setup, bench->repo.origin, strlen(bench->repo.origin));
-	strbuf_addf(&setup, ",\"head\":\"%s\",\"files\":%" PRIu32 ",\"git\":", bench->repo.head, bench->repo.head_files);
+	strbuf_addf(&setup, ",\"head\":\"%s\",\"files\":%" PRIu32 ",\"git\":", bench->repo.head,
+		bench->repo.head_files);
 	strbuf_add_json(&setup, bench->git_version, strlen(bench->git_version));
 	strbuf_addf(&setup, ",\"seed\":%" PRIu64 "}", options->seed);
 	if (setup.failed)
@@ -224,8 +227,8 @@ static int run_rounds(struct bench *bench)
 }
 
 /*
- * The repository stands on a filesystem of its own, always ext4: its reads are no part of what is compared. An
- * ordinary user's is in the work folder.
+ * The repository stands on a filesystem of its own, always ext4: its reads are no part of what is compared.
+ * An ordinary user's is in the work folder.
  */
 static int make_source(struct bench *bench)
 {

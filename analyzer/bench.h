@@ -2,7 +2,8 @@
 /*
  * bench.h - runs workloads on targets in rounds, through the shim and without it, and keeps each as a run.
  *
- * The environment of this process is changed (see repository_environment()); meant to run under isolate_run().
+ * The environment of this process is changed (see repository_environment()); meant to run under
+ * isolate_run().
  */
 #ifndef FSTAPE_BENCH_H
 #define FSTAPE_BENCH_H
@@ -24,7 +25,7 @@ struct bench_options {
 	struct genrepo_options generate;
 	struct target_options place;
 	const char *cache; /* of the shim; NULL: its choice */
-	uint64_t seed;	   /* of the order */
+	uint64_t seed;     /* of the order */
 	int64_t rounds;
 	int64_t first_round; /* the number that the first one gets */
 	bool through_shim, native;

@@ -25,7 +25,9 @@ static int store_native(struct trace *trace, const struct measurement *m, int64_
 		return -ENOMEM;
 	err = err ?: trace_run_set_text(trace, run, "state", "native");
 	err = err ?: trace_run_set_text(trace, run, "source", m->source);
-	err = err ?: trace_run_set_text(trace, run, "fs_type", m->target->type ? m->target->type->name : NULL);
+	err = err
+		      ?: trace_run_set_text(
+				 trace, run, "fs_type", m->target->type ? m->target->type->name : NULL);
 	err = err ?: trace_run_set_text(trace, run, "kernel", host.release);
 	err = err ?: trace_run_set_text(trace, run, "machine", host.machine);
 	err = err ?: trace_run_set_int(trace, run, "cpus", sysconf(_SC_NPROCESSORS_ONLN));
@@ -67,7 +69,8 @@ int measurement_store(const char *db, const struct measurement *measurement)
 		return err;
 	err = store(trace, measurement);
 	if (err < 0)
-		log_msg("%s: cannot store a result: %s", db, trace_error(trace)[0] ? trace_error(trace) : strerror(-err));
+		log_msg("%s: cannot store a result: %s", db,
+			trace_error(trace)[0] ? trace_error(trace) : strerror(-err));
 	else
 		trace_settle(trace);
 	trace_close(trace);

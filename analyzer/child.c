@@ -14,6 +14,14 @@
 
 extern char **environ;
 
+/* `fd` -1: /dev/null. */
+static int set_stream(posix_spawn_file_actions_t *actions, int fd, int as, int flags)
+{
+	if (fd >= 0)
+		return posix_spawn_file_actions_adddup2(actions, fd, as);
+	return posix_spawn_file_actions_addopen(actions, as, "/dev/null", flags, 0);
+}
+
 /* Standard input and output by number, -1: /dev/null. */
 static int start(char *const argv[], const char *cwd, int in_fd, int out_fd, pid_t *ret_pid)
 {
@@ -29,14 +37,8 @@ static int start(char *const argv[], const char *cwd, int in_fd, int out_fd, pid
 	posix_spawnattr_setsigdefault(&attr, &all);
 	posix_spawnattr_setsigmask(&attr, &none);
 	err = posix_spawn_file_actions_init(&actions);
-	if (in_fd >= 0)
-		err = err ?: posix_spawn_file_actions_adddup2(&actions, in_fd, STDIN_FILENO);
-	else
-		err = err ?: posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-	if (out_fd >= 0)
-		err = err ?: posix_spawn_file_actions_adddup2(&actions, out_fd, STDOUT_FILENO);
-	else
-		err = err ?: posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+	err = err ?: set_stream(&actions, in_fd, STDIN_FILENO, O_RDONLY);
+	err = err ?: set_stream(&actions, out_fd, STDOUT_FILENO, O_WRONLY);
 	if (cwd)
 		err = err ?: posix_spawn_file_actions_addchdir_np(&actions, cwd);
 	err = err ?: posix_spawnp(ret_pid, argv[0], &actions, &attr, argv, environ);
@@ -51,8 +53,9 @@ static int64_t timeval_ns(struct timeval tv)
 }
 
 /*
- * Waits for the end of the program; hands a request to stop on to it, in case it went to us alone. The signals are
- * blocked but while ppoll() waits: none can slip through between the look at the flag and the waiting.
+ * Waits for the end of the program; hands a request to stop on to it, in case it went to us alone. The
+ * signals are blocked but while ppoll() waits: none can slip through between the look at the flag and the
+ * waiting.
  */
 static void await(pid_t pid)
 {

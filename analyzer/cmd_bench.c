@@ -24,26 +24,32 @@ struct bench_values {
 #define AT(member) .offset = offsetof(struct bench_values, member)
 
 static const struct option bench_options[] = {
-	{ "fs", "SPEC,...", "what to compare: ext3, ext4, xfs, btrfs (new, on loop images; as root), each with options as in"
-			    " ext4:mkfs=-O^has_journal:mount=noatime, or dir=PATH", .type = OPTION_LIST, AT(fs) },
-	{ "workload", "NAME,...", "git-clone, git-checkout, git-status (default: all)", .type = OPTION_LIST, AT(workloads) },
-	{ "rounds", "N", "how often; 6 or more to claim a difference", "3", .type = OPTION_INT, .min = 1, .max = 10000,
-		AT(rounds) },
-	{ "through", "shim|native|both", "recorded, or timed alone, or either", "shim", .type = OPTION_CHOICE, AT(through) },
-	{ "cache", "never|auto|always", "what the kernel may cache above the shim", "always", .type = OPTION_CHOICE,
-		AT(cache) },
+	{ "fs", "SPEC,...",
+		"what to compare: ext3, ext4, xfs, btrfs (new, on loop images; as root), each with"
+		" options as in ext4:mkfs=-O^has_journal:mount=noatime, or dir=PATH",
+		.type = OPTION_LIST, AT(fs) },
+	{ "workload", "NAME,...", "git-clone, git-checkout, git-status (default: all)", .type = OPTION_LIST,
+		AT(workloads) },
+	{ "rounds", "N", "how often; 6 or more to claim a difference", "3", .type = OPTION_INT, .min = 1,
+		.max = 10000, AT(rounds) },
+	{ "through", "shim|native|both", "recorded, or timed alone, or either", "shim", .type = OPTION_CHOICE,
+		AT(through) },
+	{ "cache", "never|auto|always", "what the kernel may cache above the shim", "always",
+		.type = OPTION_CHOICE, AT(cache) },
 	{ "repo", "PATH", "a git repository to work on a copy of", .type = OPTION_TEXT, AT(repo) },
-	{ "files", "N", "else one is generated with so many files", "5000", .type = OPTION_INT, .min = 1, .max = 10000000,
-		AT(files) },
+	{ "files", "N", "else one is generated with so many files", "5000", .type = OPTION_INT, .min = 1,
+		.max = 10000000, AT(files) },
 	{ "mean-size", "BYTES", "... of this mean size", "8K", .type = OPTION_SIZE, .min = 1, .max = 16 << 20,
 		AT(mean_size) },
-	{ "commits", "N", "... in so many commits", "4", .type = OPTION_INT, .min = 1, .max = 100000, AT(commits) },
-	{ "dir", "DIR", "where images and work files are (default: $TMPDIR or /tmp)", .type = OPTION_TEXT, AT(dir) },
-	{ "size", "BYTES", "of an image; it takes only what is written to it", "4G", .type = OPTION_SIZE, .min = 1,
-		AT(size) },
+	{ "commits", "N", "... in so many commits", "4", .type = OPTION_INT, .min = 1, .max = 100000,
+		AT(commits) },
+	{ "dir", "DIR", "where images and work files are (default: $TMPDIR or /tmp)", .type = OPTION_TEXT,
+		AT(dir) },
+	{ "size", "BYTES", "of an image; it takes only what is written to it", "4G", .type = OPTION_SIZE,
+		.min = 1, AT(size) },
 	{ "seed", "N", "of the generated files and the order of turns", "1", .type = OPTION_INT, AT(seed) },
-	{ "columns", "N", "how many operations get a column in the result", "4", .type = OPTION_INT, .max = OP_COUNT,
-		AT(columns) },
+	{ "columns", "N", "how many operations get a column in the result", "4", .type = OPTION_INT,
+		.max = OP_COUNT, AT(columns) },
 	{},
 };
 
@@ -98,7 +104,8 @@ static int parse_lists(const struct bench_values *values, struct lists *lists, s
 	int err = 0;
 
 	if (!values->fs.count) {
-		log_msg("bench: --fs says what to compare, as in --fs ext4,xfs or --fs dir=/mnt/a,dir=/mnt/b");
+		log_msg("bench: --fs says what to compare, as in --fs ext4,xfs or"
+			" --fs dir=/mnt/a,dir=/mnt/b");
 		return -EINVAL;
 	}
 	for (size_t i = 0; i < values->fs.count && err == 0; i++)
@@ -241,10 +248,10 @@ const struct command cmd_bench = {
 	.name = "bench",
 	.summary = "make filesystems, run git on them, record and compare",
 	.arguments = "DB --fs SPEC,...",
-	.details = "Each round gives every target one turn, on a filesystem made for it, in a balanced random order. What a"
-		   " workload starts from is made outside the clock, and its result is checked. All is kept in DB; rounds add"
-		   " to those that are there. Images are files without a name, mounted where only the benchmark sees them:"
-		   " nothing of them is left, however it ends.",
+	.details = "Each round gives every target one turn, on a filesystem made for it, in a balanced random"
+		   " order. What a workload starts from is made outside the clock, and its result is checked. All"
+		   " is kept in DB; rounds add to those that are there. Images are files without a name, mounted"
+		   " where only the benchmark sees them: nothing of them is left, however it ends.",
 	.options = bench_options,
 	.options_size = sizeof(struct bench_values),
 	.trace = NEED_NO_TRACE,

@@ -33,7 +33,8 @@ static int load(const struct context *context, const char *baseline, struct comp
 		return count;
 	err = compare_load(context->trace, runs, (size_t)count, 0, baseline, ret_compare);
 	if (err == -ENOENT)
-		log_msg("%s: no run has a workload; 'fstape bench' makes such runs, --run names others", context->args[0]);
+		log_msg("%s: no run has a workload; 'fstape bench' makes such runs, --run names others",
+			context->args[0]);
 	else if (err == -EINVAL && baseline)
 		log_msg("%s: no target is called '%s'", context->args[0], baseline);
 	else if (err < 0)
@@ -75,9 +76,10 @@ const struct command cmd_compare = {
 	.name = "compare",
 	.summary = "runs side by side: times, requests, and the operations that explain the difference",
 	.arguments = "DB",
-	.details = "Compares the runs of 'fstape bench', or those that --run names, by workload and target: medians over the"
-		   " rounds, the ratio to a baseline over the rounds that both have, a 95% bootstrap interval from 3 rounds on."
-		   " Times in the filesystem do not contain the cost of the recording.",
+	.details = "Compares the runs of 'fstape bench', or those that --run names, by workload and target:"
+		   " medians over the rounds, the ratio to a baseline over the rounds that both have, a 95%"
+		   " bootstrap interval from 3 rounds on. Times in the filesystem do not contain the cost of the"
+		   " recording.",
 	.options = compare_options,
 	.options_size = sizeof(struct compare_options),
 	.trace = NEED_TRACE_READ,

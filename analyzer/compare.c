@@ -6,14 +6,15 @@
 #include "base.h"
 #include "statistics.h"
 
-/* A run without a workload can be compared as well, when it is asked for by name: each is a target of its own. */
-#define RUN_COLUMNS                                                                                        \
-	"SELECT id, coalesce(workload, '-'), coalesce(target, label, 'run ' || id), state = 'native',"     \
-	" CASE WHEN json_valid(setup) THEN json_extract(setup, '$.order') ELSE id END, coalesce(round, 0)," \
+/* A run without a workload can be compared as well, when it is asked for by name: each is a target of its
+ * own. */
+#define RUN_COLUMNS                                                                                          \
+	"SELECT id, coalesce(workload, '-'), coalesce(target, label, 'run ' || id), state = 'native',"       \
+	" CASE WHEN json_valid(setup) THEN json_extract(setup, '$.order') ELSE id END, coalesce(round, 0),"  \
 	" real_ns, user_ns, sys_ns, requests FROM run "
 
-static int add_group(struct compare *compare, const char *workload, const char *target, bool native, int64_t order,
-	struct compare_group **ret_group)
+static int add_group(struct compare *compare, const char *workload, const char *target, bool native,
+	int64_t order, struct compare_group **ret_group)
 {
 	struct compare_group *group;
 
@@ -221,7 +222,8 @@ static void sort_groups(struct compare *compare)
 		for (size_t j = 0; j < compare->count; j++) {
 			const struct compare_group *other = &compare->groups[j];
 
-			if (strcmp(other->workload, group->workload) == 0 && other->runs[0].id < group->workload_first)
+			if (strcmp(other->workload, group->workload) == 0 &&
+				other->runs[0].id < group->workload_first)
 				group->workload_first = other->runs[0].id;
 		}
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * compare.h - runs of workloads side by side: grouped by workload, target and way of access, medians over rounds, and
- * the operations that their time in the filesystem went to.
+ * compare.h - runs of workloads side by side: grouped by workload, target and way of access, medians over
+ * rounds, and the operations that their time in the filesystem went to.
  *
  * The durations of all operations of the runs are in memory at once: 8 bytes each.
  */
@@ -37,12 +37,14 @@ struct compare_group {
 	char *workload;
 	char *target;
 	bool native;
-	int64_t order; /* of the target, as bench was told */
-	int64_t workload_first; /* least run of the workload: workloads are shown in the order of their first runs */
+	int64_t order;          /* of the target, as bench was told */
+	int64_t workload_first; /* least run of the workload: workloads are shown in the order of their first
+				   runs */
 	struct compare_run *runs;
 	size_t count;
 	struct compare_op ops[OP_COUNT];
-	/* Over the runs: medians, but min_real_ns. Requests and time in the filesystem are 0 in native groups. */
+	/* Over the runs: medians, but min_real_ns. Requests and time in the filesystem are 0 in native
+	 * groups. */
 	double real_ns, min_real_ns, user_ns, sys_ns, requests, fs_ns;
 	bool has_interval;
 	double low_ns, high_ns; /* of the median of real_ns */
@@ -53,14 +55,15 @@ struct compare_group {
 struct compare {
 	struct compare_group *groups; /* in the order of tables */
 	size_t count;
-	size_t rounds; /* least number of runs in a group */
+	size_t rounds;            /* least number of runs in a group */
 	enum op_id top[OP_COUNT]; /* operations by time in the filesystem over all groups, most first */
 	size_t n_top;
 };
 
 /*
- * Reads the given runs; `runs` NULL: all that belong to a workload and have an id of at least `first`. `baseline` is
- * a target's name; NULL: the first. -ENOENT: nothing to compare; -EINVAL: no such baseline; other errors are of trace.h.
+ * Reads the given runs; `runs` NULL: all that belong to a workload and have an id of at least `first`.
+ * `baseline` is a target's name; NULL: the first. -ENOENT: nothing to compare; -EINVAL: no such baseline;
+ * other errors are of trace.h.
  */
 int compare_load(struct trace *trace, const int64_t *runs, size_t n_runs, int64_t first, const char *baseline,
 	struct compare *ret_compare);

@@ -6,7 +6,8 @@
 #include "base.h"
 #include "statistics.h"
 
-/* What is the same in all rows is no column for people: one way of access, a single round, recordings only. */
+/* What is the same in all rows is no column for people: one way of access, a single round, recordings only.
+ */
 struct shape {
 	bool native, recorded, several, intervals;
 };
@@ -139,15 +140,18 @@ void compare_legend(const struct compare *compare, size_t n_ops, const char *bas
 {
 	struct shape shape = shape_of(compare);
 
-	fprintf(out, "\n%sratio: real time to that of %s%s%s.\n", shape.several ? "Medians of n rounds. " : "",
-		baseline ?: "the first target", shape.several ? ", in the same rounds" : "",
+	fprintf(out, "\n%sratio: real time to that of %s%s%s.\n",
+		shape.several ? "Medians of n rounds. " : "", baseline ?: "the first target",
+		shape.several ? ", in the same rounds" : "",
 		shape.intervals ? "; 95% bootstrap interval of real" : "");
 	if (shape.recorded) {
 		fprintf(out, "in fs: all time that the recorded requests spent in the filesystem itself");
 		if (n_ops && compare->n_top)
-			fprintf(out, "; %s, ...:\nits median for one such request", op_get(compare->top[0])->name);
+			fprintf(out, "; %s, ...:\nits median for one such request",
+				op_get(compare->top[0])->name);
 		fprintf(out, ".\n");
 	}
 	if (compare->rounds < CLAIM_MIN_ROUNDS)
-		fprintf(out, "n < %d: no claim that one is faster; run more rounds for that.\n", CLAIM_MIN_ROUNDS);
+		fprintf(out, "n < %d: no claim that one is faster; run more rounds for that.\n",
+			CLAIM_MIN_ROUNDS);
 }

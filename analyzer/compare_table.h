@@ -8,7 +8,8 @@
 #include "compare.h"
 #include "table.h"
 
-/* A row per group; the medians of the `n_ops` operations that took most time in the filesystem are columns. */
+/* A row per group; the medians of the `n_ops` operations that took most time in the filesystem are columns.
+ */
 void compare_table(const struct compare *compare, size_t n_ops, struct table *table);
 
 /* A row per group and operation, the most time first. */

@@ -12,25 +12,26 @@
 #include "isolate.h"
 #include "statistics.h"
 
-#define FILES_PER_FOLDER 16
+#define FILES_PER_FOLDER   16
 #define FOLDERS_PER_FOLDER 6
-#define FIRST_COMMIT_TIME 1167609600 /* 2007-01-01 00:00:00 UTC */
+#define FIRST_COMMIT_TIME  1167609600 /* 2007-01-01 00:00:00 UTC */
 
 struct generator {
 	const struct genrepo_options *options;
 	struct random random;
-	FILE *stream;	    /* to fast-import */
-	uint32_t *files;    /* numbers of the files that exist now, in no order */
+	FILE *stream;    /* to fast-import */
+	uint32_t *files; /* numbers of the files that exist now, in no order */
 	uint32_t count;
 	uint32_t next_file; /* numbers are not used again */
 	struct strbuf text; /* of one file */
 };
 
 static const char *const words[] = {
-	"and", "buffer", "char", "count", "define", "else", "entry", "error", "file", "flags", "for", "free", "goto",
-	"head", "if", "include", "index", "inode", "int", "length", "list", "lock", "long", "mask", "mode", "mutex",
-	"name", "next", "node", "offset", "page", "path", "queue", "read", "return", "size", "state", "static", "struct",
-	"sync", "table", "tree", "type", "unlock", "unsigned", "value", "void", "while", "write", "zero",
+	"and", "buffer", "char", "count", "define", "else", "entry", "error", "file", "flags", "for",
+	"free", "goto", "head", "if", "include", "index", "inode", "int", "length", "list", "lock",
+	"long", "mask", "mode", "mutex", "name", "next", "node", "offset", "page", "path", "queue",
+	"read", "return", "size", "state", "static", "struct", "sync", "table", "tree", "type", "unlock",
+	"unsigned", "value", "void", "while", "write", "zero",
 };
 
 /* Folder 0 is the root; the others hang in a tree of FOLDERS_PER_FOLDER branches. */
@@ -81,6 +82,7 @@ static void write_file(struct generator *gen, uint32_t file)
 {
 	struct strbuf auto_strbuf path = {};
 	bool link = file % 100 == 99;
+	const char *mode = "120000";
 
 	add_path(gen, &path, file);
 	if (link) {
@@ -91,8 +93,9 @@ static void write_file(struct generator *gen, uint32_t file)
 	}
 	if (path.failed || gen->text.failed)
 		return; /* seen at the end */
-	fprintf(gen->stream, "M %s inline %s\ndata %zu\n", link ? "120000" : file % 50 == 7 ? "100755" : "100644",
-		path.buf, gen->text.len);
+	if (!link)
+		mode = file % 50 == 7 ? "100755" : "100644";
+	fprintf(gen->stream, "M %s inline %s\ndata %zu\n", mode, path.buf, gen->text.len);
 	fwrite(gen->text.buf, 1, gen->text.len, gen->stream);
 	fputc('\n', gen->stream);
 }
@@ -120,7 +123,8 @@ static void write_commit(struct generator *gen, uint32_t number)
 	char message[64];
 	int len = snprintf(message, sizeof(message), "Commit %" PRIu32 "\n", number + 1);
 
-	fprintf(gen->stream, "commit refs/heads/master\ncommitter Nobody <nobody@example.org> %d +0000\ndata %d\n%s",
+	fprintf(gen->stream,
+		"commit refs/heads/master\ncommitter Nobody <nobody@example.org> %d +0000\ndata %d\n%s",
 		(int)(FIRST_COMMIT_TIME + number * 3600), len, message);
 	if (number == 0) {
 		add_files(gen, gen->options->files);
@@ -147,7 +151,8 @@ static bool write_history(struct generator *gen)
 
 int genrepo_make(const char *git_dir, const struct genrepo_options *options)
 {
-	char *argv[] = { "git", "-C", (char *)git_dir, "fast-import", "--quiet", "--done", "--date-format=raw", NULL };
+	char *argv[] = { "git", "-C", (char *)git_dir, "fast-import", "--quiet", "--done",
+		"--date-format=raw", NULL };
 	struct generator gen = { .options = options, .random = { options->seed } };
 	struct sigaction ignore = { .sa_handler = SIG_IGN }, before;
 	struct child_result result = {};
@@ -182,6 +187,7 @@ int genrepo_make(const char *git_dir, const struct genrepo_options *options)
 		return -ECANCELED;
 	if (err == 0 && written && result.status == 0)
 		return 0;
-	log_msg("%s: cannot generate a repository: git fast-import ended with status %d", git_dir, result.status);
+	log_msg("%s: cannot generate a repository: git fast-import ended with status %d", git_dir,
+		result.status);
 	return -EIO;
 }

@@ -2,9 +2,9 @@
 /*
  * genrepo.h - makes a git repository to measure with: the same parameters give the same objects everywhere.
  *
- * `files` files in nested folders, sizes exponentially distributed around `mean_bytes`, text that packs about as well
- * as source code; one in 50 is executable, one in 100 a symlink. Each commit after the first rewrites a tenth of the
- * files, deletes one in a hundred and adds as many.
+ * `files` files in nested folders, sizes exponentially distributed around `mean_bytes`, text that packs about
+ * as well as source code; one in 50 is executable, one in 100 a symlink. Each commit after the first rewrites
+ * a tenth of the files, deletes one in a hundred and adds as many.
  */
 #ifndef FSTAPE_GENREPO_H
 #define FSTAPE_GENREPO_H
@@ -19,8 +19,8 @@ struct genrepo_options {
 };
 
 /*
- * Fills the bare repository at `git_dir`, which `git init --bare` made, through `git fast-import`: branch master.
- * Blocks until done; says on standard error what went wrong. -ECANCELED when a signal ended git.
+ * Fills the bare repository at `git_dir`, which `git init --bare` made, through `git fast-import`: branch
+ * master. Blocks until done; says on standard error what went wrong. -ECANCELED when a signal ended git.
  */
 int genrepo_make(const char *git_dir, const struct genrepo_options *options);
 

@@ -53,7 +53,8 @@ static int child_main(const char *folder, int (*work)(void *arg), void *arg, boo
 		sigaction(stop_signals[i], &action, NULL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	/* Should the parent be killed, we stop in good order. It may have been before the prctl(): hence the pipe. */
+	/* Should the parent be killed, we stop in good order. It may have been before the prctl(): hence the
+	 * pipe. */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (poll(&gone, 1, 0) != 0)
 		return EXIT_CANCELED;
@@ -81,14 +82,18 @@ static int supervise(pid_t pid, const sigset_t *signals)
 			break;
 	}
 	if (WIFSIGNALED(status)) {
-		log_msg("the benchmark was killed by signal %d; finished rounds are kept, 'fstape recover' finishes the last",
+		log_msg("the benchmark was killed by signal %d; finished rounds are kept, 'fstape recover' "
+			"finishes the last",
 			WTERMSIG(status));
 		return -EIO;
 	}
-	return WEXITSTATUS(status) == EXIT_DONE ? 0 : WEXITSTATUS(status) == EXIT_CANCELED ? -ECANCELED : -EIO;
+	if (WEXITSTATUS(status) == EXIT_CANCELED)
+		return -ECANCELED;
+	return WEXITSTATUS(status) == EXIT_DONE ? 0 : -EIO;
 }
 
-/* Like fork(2). unshare(2) would do too, but leave this process unable to make threads or children of its own. */
+/* Like fork(2). unshare(2) would do too, but leave this process unable to make threads or children of its
+ * own. */
 static pid_t fork_into_pid_namespace(void)
 {
 	return (pid_t)syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, NULL, NULL, NULL, NULL);
@@ -110,8 +115,9 @@ int isolate_run(const char *folder, int (*work)(void *arg), void *arg)
 		return log_errno(errno, "cannot start");
 	pid = root ? fork_into_pid_namespace() : fork();
 	if (pid < 0)
-		return log_errno(errno, root ? "cannot make a process namespace (a container needs CAP_SYS_ADMIN for it)" :
-					       "cannot start");
+		return log_errno(errno,
+			root ? "cannot make a process namespace (a container needs CAP_SYS_ADMIN for it)"
+			     : "cannot start");
 	if (pid == 0) {
 		close(fds[1]);
 		_exit(child_main(folder, work, arg, root, fds[0]));

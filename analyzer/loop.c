@@ -11,7 +11,7 @@
 #include "base.h"
 
 #define LOOP_MAJOR 7
-#define ATTEMPTS 64 /* others may take the free device between our asking and our attaching */
+#define ATTEMPTS   64 /* others may take the free device between our asking and our attaching */
 
 /* Some filesystems cannot make files without a name: there it has one for a moment. */
 static int make_image(const char *dir, int64_t size, int *ret_fd)
@@ -30,7 +30,8 @@ static int make_image(const char *dir, int64_t size, int *ret_fd)
 	if (fd < 0)
 		return log_errno(errno, "cannot make an image file in %s", dir);
 	if (ftruncate(fd, size) < 0)
-		return log_errno(errno, "cannot make an image of %lld bytes in %s (see --size)", (long long)size, dir);
+		return log_errno(
+			errno, "cannot make an image of %lld bytes in %s (see --size)", (long long)size, dir);
 	*ret_fd = steal_fd(&fd);
 	return 0;
 }
@@ -48,7 +49,8 @@ static int open_device(long number, const char *node_dir, char **ret_path)
 		free(path);
 		if (asprintf(&path, "%s/loop%ld", node_dir, number) < 0)
 			return -ENOMEM;
-		mknod(path, S_IFBLK | 0600, makedev(LOOP_MAJOR, (unsigned int)number)); /* EEXIST: ours of before */
+		mknod(path, S_IFBLK | 0600,
+			makedev(LOOP_MAJOR, (unsigned int)number)); /* EEXIST: ours of before */
 		fd = open(path, O_RDWR | O_CLOEXEC);
 	}
 	if (fd < 0) {
@@ -94,8 +96,9 @@ int loop_attach(const char *image_dir, const char *node_dir, int64_t size, struc
 	int err;
 
 	if (control < 0)
-		return log_errno(errno, "/dev/loop-control: cannot make loop devices (is the module 'loop' loaded, and "
-					"are you root?); --fs dir=PATH works without");
+		return log_errno(errno,
+			"/dev/loop-control: cannot make loop devices (is the module 'loop' loaded, and "
+			"are you root?); --fs dir=PATH works without");
 	err = make_image(image_dir, size, &loop.image_fd);
 	err = err ?: attach(&loop, control, node_dir);
 	if (err < 0)

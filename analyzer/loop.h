@@ -2,8 +2,8 @@
 /*
  * loop.h - an image file without a name on a loop device that detaches itself.
  *
- * The image is unlinked from the start and the device is set to clear itself, so both are gone when nothing has them
- * open or mounted any more, however the processes end.
+ * The image is unlinked from the start and the device is set to clear itself, so both are gone when nothing
+ * has them open or mounted any more, however the processes end.
  */
 #ifndef FSTAPE_LOOP_H
 #define FSTAPE_LOOP_H
@@ -19,8 +19,8 @@ struct loop {
 #define LOOP_NONE ((struct loop){ .image_fd = -1, .device_fd = -1 })
 
 /*
- * Attaches a new sparse image of `size` bytes in `image_dir`. A device that has no node in /dev gets one in `node_dir`.
- * Needs root. Messages on standard error.
+ * Attaches a new sparse image of `size` bytes in `image_dir`. A device that has no node in /dev gets one in
+ * `node_dir`. Needs root. Messages on standard error.
  */
 int loop_attach(const char *image_dir, const char *node_dir, int64_t size, struct loop *ret_loop);
 

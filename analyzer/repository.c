@@ -19,14 +19,16 @@ static const char config_text[] =
 	"[fastimport]\n\tunpackLimit = 1\n" /* a pack whatever the size, as a server has it */
 	"[core]\n\texcludesFile = /dev/null\n\tattributesFile = /dev/null\n";
 
-/* Configuration goes through a file: git keeps GIT_CONFIG_COUNT from the upload-pack at the other end of a clone. */
+/* Configuration goes through a file: git keeps GIT_CONFIG_COUNT from the upload-pack at the other end of a
+ * clone. */
 int repository_environment(const char *dir)
 {
 	static const char *const unset[] = {
-		"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_NAMESPACE",
-		"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_CEILING_DIRECTORIES", "GIT_CONFIG_PARAMETERS",
-		"GIT_CONFIG_COUNT", "GIT_CONFIG", "GIT_TEMPLATE_DIR", "GIT_OPTIONAL_LOCKS", "GIT_EXTERNAL_DIFF",
-		"GIT_DEFAULT_HASH", "GIT_TRACE", "GIT_TRACE2", "GIT_TRACE2_EVENT", "GIT_TRACE2_PERF", "GIT_INDEX_VERSION",
+		"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR",
+		"GIT_NAMESPACE", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_CEILING_DIRECTORIES",
+		"GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT", "GIT_CONFIG", "GIT_TEMPLATE_DIR",
+		"GIT_OPTIONAL_LOCKS", "GIT_EXTERNAL_DIFF", "GIT_DEFAULT_HASH", "GIT_TRACE", "GIT_TRACE2",
+		"GIT_TRACE2_EVENT", "GIT_TRACE2_PERF", "GIT_INDEX_VERSION",
 	};
 	auto_free char *path = NULL;
 	FILE *file;
@@ -127,15 +129,17 @@ static int generate(struct repository *repo, const struct genrepo_options *optio
 	char *init[] = { "git", "init", "-q", "--bare", repo->dir, NULL };
 	int err;
 
-	if (asprintf(&repo->origin, "generated: %" PRIu32 " files, mean %" PRIu32 " bytes, %" PRIu32
-				    " commits, seed %" PRIu64,
+	if (asprintf(&repo->origin,
+		    "generated: %" PRIu32 " files, mean %" PRIu32 " bytes, %" PRIu32
+		    " commits, seed %" PRIu64,
 		    options->files, options->mean_bytes, options->commits, options->seed) < 0)
 		return -ENOMEM;
 	err = child_must("generating a repository", init, &(struct child_options){});
 	return err ?: genrepo_make(repo->dir, options);
 }
 
-/* A copy, so that the user's repository is neither touched nor able to change, and is packed as a server's would be. */
+/* A copy, so that the user's repository is neither touched nor able to change, and is packed as a server's
+ * would be. */
 static int copy(struct repository *repo, const char *path)
 {
 	auto_free char *url = NULL;
@@ -152,8 +156,8 @@ static int copy(struct repository *repo, const char *path)
 	return err;
 }
 
-int repository_make(struct repository *ret_repo, const char *dir, const char *path,
-	const struct genrepo_options *options)
+int repository_make(
+	struct repository *ret_repo, const char *dir, const char *path, const struct genrepo_options *options)
 {
 	struct repository repo = {};
 	int err = -ENOMEM;
@@ -202,7 +206,8 @@ static int count_files(const char *dir, uint32_t *ret_files)
 int repository_check(const struct repository *repo, const char *dir, const char *commit, const char *what)
 {
 	char *status[] = { "git", "status", "--porcelain", NULL };
-	uint32_t expected = strcmp(commit, repo->head) == 0 ? repo->head_files : repo->parent_files, files = 0;
+	uint32_t expected = strcmp(commit, repo->head) == 0 ? repo->head_files : repo->parent_files,
+		 files = 0;
 	struct strbuf auto_strbuf out = {};
 	char head[COMMIT_ID_SIZE];
 	int err = resolve(dir, "HEAD", head);
@@ -215,7 +220,8 @@ int repository_check(const struct repository *repo, const char *dir, const char 
 	if (strcmp(head, commit) != 0)
 		log_msg("%s: wrong result: HEAD is '%s', not %s", what, head, commit);
 	else if (files != expected)
-		log_msg("%s: wrong result: %" PRIu32 " files, not the %" PRIu32 " of the commit", what, files, expected);
+		log_msg("%s: wrong result: %" PRIu32 " files, not the %" PRIu32 " of the commit", what, files,
+			expected);
 	else if (out.len)
 		log_msg("%s: wrong result: 'git status' says:\n%s", what, out.buf);
 	else

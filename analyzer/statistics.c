@@ -16,7 +16,8 @@ uint64_t random_next(struct random *random)
 
 uint64_t random_below(struct random *random, uint64_t bound)
 {
-	uint64_t threshold = -bound % bound, x; /* 2^64 mod bound: below it the low results would come too often */
+	uint64_t threshold = -bound % bound,
+		 x; /* 2^64 mod bound: below it the low results would come too often */
 
 	do {
 		x = random_next(random);
@@ -57,7 +58,8 @@ double median(double *values, size_t n)
 	return middle(values, n);
 }
 
-/* Hoare's selection: afterwards values[k] is what sorting would put there, and nothing before it is greater. */
+/* Hoare's selection: afterwards values[k] is what sorting would put there, and nothing before it is greater.
+ */
 static int64_t select_kth(int64_t *values, size_t n, size_t k)
 {
 	size_t low = 0, high = n - 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * statistics.h - what compare says about repeated measurements. Plain functions of arrays; nothing allocates but the
- * bootstrap, nothing keeps state, so the same input gives the same output everywhere.
+ * statistics.h - what compare says about repeated measurements. Plain functions of arrays; nothing allocates
+ * but the bootstrap, nothing keeps state, so the same input gives the same output everywhere.
  */
 #ifndef FSTAPE_STATISTICS_H
 #define FSTAPE_STATISTICS_H
@@ -27,12 +27,12 @@ double median(double *values, size_t n);
 /* The same for integers, in linear time: for the durations of millions of operations. */
 int64_t median_int(int64_t *values, size_t n);
 
-#define INTERVAL_MIN_N 3  /* below it an interval would be the range of the data by another name */
+#define INTERVAL_MIN_N   3 /* below it an interval would be the range of the data by another name */
 #define CLAIM_MIN_ROUNDS 6 /* below it no difference is claimed */
 
 /*
- * The 95 % percentile bootstrap interval of the median, from a fixed seed. -EDOM when n < INTERVAL_MIN_N, -ENOMEM.
- * With few values it is narrower than its name says: it cannot leave the range of the data.
+ * The 95 % percentile bootstrap interval of the median, from a fixed seed. -EDOM when n < INTERVAL_MIN_N,
+ * -ENOMEM. With few values it is narrower than its name says: it cannot leave the range of the data.
  */
 int bootstrap_median(const double *values, size_t n, double *ret_low, double *ret_high);
 

@@ -12,14 +12,14 @@
 #include "files.h"
 
 #define MAX_WORDS 64
-#define MIB ((int64_t)1 << 20)
+#define MIB       ((int64_t)1 << 20)
 
 /* Nothing may be initialised in the background while we measure: ext* would do so for minutes. */
-#define EXT_MKFS { "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0" }
+#define EXT_NOT_LAZY "lazy_itable_init=0,lazy_journal_init=0"
 
 static const struct target_type types[] = {
-	{ "ext3", "e2fsprogs", EXT_MKFS, 16 * MIB },
-	{ "ext4", "e2fsprogs", EXT_MKFS, 16 * MIB },
+	{ "ext3", "e2fsprogs", { "-q", "-F", "-E", EXT_NOT_LAZY }, 16 * MIB },
+	{ "ext4", "e2fsprogs", { "-q", "-F", "-E", EXT_NOT_LAZY }, 16 * MIB },
 	{ "xfs", "xfsprogs", { "-q", "-f" }, 300 * MIB },
 	{ "btrfs", "btrfs-progs", { "-q", "-f" }, 128 * MIB },
 };
@@ -61,12 +61,13 @@ static size_t target_length(const char *spec)
 static int parse_options(struct target *target, char *text)
 {
 	for (char *part; (part = strsep(&text, ":"));) {
-		char **member = strncmp(part, "mkfs=", 5) == 0	 ? &target->mkfs_options :
-				strncmp(part, "mount=", 6) == 0 ? &target->mount_options :
-								  NULL;
+		char **member = strncmp(part, "mkfs=", 5) == 0    ? &target->mkfs_options
+				: strncmp(part, "mount=", 6) == 0 ? &target->mount_options
+								  : NULL;
 
 		if (!member || *member) {
-			log_msg("--fs: '%s': '%s' is not understood; a target is NAME[:mkfs=OPTIONS][:mount=OPTIONS]",
+			log_msg("--fs: '%s': '%s' is not understood; a target is "
+				"NAME[:mkfs=OPTIONS][:mount=OPTIONS]",
 				target->name, part);
 			return -EINVAL;
 		}
@@ -95,8 +96,9 @@ static int parse_target(const char *spec, size_t len, struct target *ret_target)
 		struct strbuf auto_strbuf names = {};
 
 		target_names(&names);
-		log_msg("--fs: unknown filesystem '%s'; known are %s, and dir=PATH for a directory on any other", text,
-			names.buf ?: "");
+		log_msg("--fs: unknown filesystem '%s'; known are %s, and dir=PATH for a directory on any "
+			"other",
+			text, names.buf ?: "");
 		return -EINVAL;
 	}
 	return text[name_len] ? parse_options(ret_target, text + name_len + 1) : 0;
@@ -142,7 +144,8 @@ void targets_free(struct target *targets, size_t count)
 /* sbin directories are not in everybody's PATH. */
 static bool have_program(const char *name)
 {
-	static const char *const dirs[] = { "/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/local/bin", "/usr/bin", "/bin" };
+	static const char *const dirs[] = { "/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/local/bin",
+		"/usr/bin", "/bin" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
 		char path[PATH_MAX];
@@ -159,14 +162,17 @@ int target_check(const struct target *target, const struct target_options *optio
 	char mkfs[32];
 
 	if (!target->type)
-		return access(target->dir, R_OK | W_OK | X_OK) == 0 ? 0 : log_errno(errno, "%s", target->name);
+		return access(target->dir, R_OK | W_OK | X_OK) == 0 ? 0
+								    : log_errno(errno, "%s", target->name);
 	if (geteuid() != 0) {
-		log_msg("%s: making and mounting filesystems needs root; --fs dir=PATH works without", target->name);
+		log_msg("%s: making and mounting filesystems needs root; --fs dir=PATH works without",
+			target->name);
 		return -EPERM;
 	}
 	snprintf(mkfs, sizeof(mkfs), "mkfs.%s", target->type->name);
 	if (!have_program(mkfs)) {
-		log_msg("%s: %s is not installed (Debian package: %s)", target->name, mkfs, target->type->package);
+		log_msg("%s: %s is not installed (Debian package: %s)", target->name, mkfs,
+			target->type->package);
 		return -ENOENT;
 	}
 	if (options->size < target->type->min_size) {
@@ -177,9 +183,10 @@ int target_check(const struct target *target, const struct target_options *optio
 	return 0;
 }
 
-/* mkfs.NAME, its fixed options, the user's (cut at spaces in `text`, which is changed) and the device, if not NULL. */
-static int mkfs_words(const struct target *target, char *program, size_t program_size, char *text, const char *device,
-	char *words[static MAX_WORDS])
+/* mkfs.NAME, its fixed options, the user's (cut at spaces in `text`, which is changed) and the device, if not
+ * NULL. */
+static int mkfs_words(const struct target *target, char *program, size_t program_size, char *text,
+	const char *device, char *words[static MAX_WORDS])
 {
 	size_t n = 0;
 
@@ -209,7 +216,8 @@ static int make_filesystem(const struct target *target, const char *device)
 	return child_must(target->name, words, &(struct child_options){});
 }
 
-/* mount(8) rather than mount(2): it tells options of the mount from those of the filesystem, and explains failures. */
+/* mount(8) rather than mount(2): it tells options of the mount from those of the filesystem, and explains
+ * failures. */
 static int mount_device(const struct target *target, const char *device, const char *mountpoint)
 {
 	char *words[] = { "mount", "-n", "-t", (char *)target->type->name, "-o",
@@ -228,7 +236,8 @@ static void unmount(const char *mountpoint)
 	umount2(mountpoint, UMOUNT_NOFOLLOW | MNT_DETACH);
 }
 
-static int make_image_place(const struct target *target, const struct target_options *options, struct place *place)
+static int make_image_place(
+	const struct target *target, const struct target_options *options, struct place *place)
 {
 	char *mountpoint;
 	int err = loop_attach(options->image_dir, options->work_dir, options->size, &place->loop);
@@ -303,6 +312,7 @@ void target_describe(const struct target *target, const struct target_options *o
 	strbuf_addf(json, ",\"mkfs\":");
 	strbuf_add_json(json, line.buf ?: "", line.len);
 	strbuf_addf(json, ",\"mount\":");
-	strbuf_add_json(json, target->mount_options ?: "defaults", strlen(target->mount_options ?: "defaults"));
+	strbuf_add_json(
+		json, target->mount_options ?: "defaults", strlen(target->mount_options ?: "defaults"));
 	strbuf_addf(json, ",\"image_bytes\":%lld", (long long)options->size);
 }

@@ -17,36 +17,37 @@
 #include "loop.h"
 
 struct target_type {
-	const char *name;	/* of the target and of mkfs.NAME */
-	const char *package;	/* Debian's, that has mkfs.NAME */
-	const char *mkfs[6];	/* what mkfs.NAME always gets: quiet, forced, nothing left for later */
-	int64_t min_size;	/* bytes; smaller images are refused by mkfs, or by us */
+	const char *name;    /* of the target and of mkfs.NAME */
+	const char *package; /* Debian's, that has mkfs.NAME */
+	const char *mkfs[6]; /* what mkfs.NAME always gets: quiet, forced, nothing left for later */
+	int64_t min_size;    /* bytes; smaller images are refused by mkfs, or by us */
 };
 
 struct target {
 	const struct target_type *type; /* NULL: a directory */
-	char *name;			/* as the user wrote it: what results are called */
-	char *mkfs_options;		/* more, or NULL */
-	char *mount_options;		/* or NULL */
-	char *dir;			/* of dir=PATH, absolute */
+	char *name;                     /* as the user wrote it: what results are called */
+	char *mkfs_options;             /* more, or NULL */
+	char *mount_options;            /* or NULL */
+	char *dir;                      /* of dir=PATH, absolute */
 };
 
 /* Where places are made. */
 struct target_options {
 	const char *work_dir;  /* mountpoints and device nodes */
 	const char *image_dir; /* image files */
-	int64_t size;	       /* of an image, bytes */
+	int64_t size;          /* of an image, bytes */
 };
 
 struct place {
-	char *dir; /* an empty folder on the filesystem */
+	char *dir;        /* an empty folder on the filesystem */
 	char *mountpoint; /* NULL: nothing is mounted */
 	struct loop loop;
 };
 
 /*
- * Parses "ext4,xfs:mount=noatime,logbsize=64k,dir=/data": a comma separates targets only where the name of one follows.
- * Adds to the array at `*targets`, which the caller frees with targets_free(). -EINVAL after a message.
+ * Parses "ext4,xfs:mount=noatime,logbsize=64k,dir=/data": a comma separates targets only where the name of
+ * one follows. Adds to the array at `*targets`, which the caller frees with targets_free(). -EINVAL after a
+ * message.
  */
 int targets_parse(const char *spec, struct target **targets, size_t *count);
 void targets_free(struct target *targets, size_t count);
@@ -54,7 +55,7 @@ void targets_free(struct target *targets, size_t count);
 /* Whether the target can be made here: programs, rights, size. Says on standard error what is missing. */
 int target_check(const struct target *target, const struct target_options *options);
 
-/* Makes a fresh filesystem, or folder, for it. Messages on standard error; nothing is left behind on failure. */
+/* Makes a fresh filesystem, or folder, for it. Messages on standard error; nothing is left after a failure. */
 int place_make(const struct target *target, const struct target_options *options, struct place *ret_place);
 void place_remove(struct place *place);
 

@@ -7,9 +7,9 @@
 #include "child.h"
 
 /*
- * Git does not trust index entries that are as young as the index itself, and its time has a resolution of a second:
- * the next command reads such files again. Nobody means to measure that, so the second passes and the index is
- * written anew.
+ * Git does not trust index entries that are as young as the index itself, and its time has a resolution of a
+ * second: the next command reads such files again. Nobody means to measure that, so the second passes and the
+ * index is written anew.
  */
 static int settle_index(const char *what, const char *clone)
 {
@@ -17,7 +17,8 @@ static int settle_index(const char *what, const char *clone)
 	struct timespec until;
 
 	clock_gettime(CLOCK_REALTIME, &until);
-	until = (struct timespec){ .tv_sec = until.tv_sec + 1, .tv_nsec = 20000000 }; /* file times lag behind a tick */
+	until.tv_sec++;
+	until.tv_nsec = 20000000; /* file times lag behind by a tick */
 	if (clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &until, NULL) == EINTR)
 		return -ECANCELED;
 	return child_must(what, status, &(struct child_options){ .cwd = clone });

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * workload.h - what is measured: a row each in workload.c, with a set-up outside the clock, the one command that is
- * timed, and a check that it did its work.
+ * workload.h - what is measured: a row each in workload.c, with a set-up outside the clock, the one command
+ * that is timed, and a check that it did its work.
  */
 #ifndef FSTAPE_WORKLOAD_H
 #define FSTAPE_WORKLOAD_H
@@ -25,7 +25,8 @@ struct workload {
 	const char *summary;
 	/* Needs a repository with at least two commits. */
 	bool needs_parent;
-	/* Makes what the command starts from. NULL: nothing. 0 or -errno after a message, -ECANCELED when interrupted. */
+	/* Makes what the command starts from. NULL: nothing. 0 or -errno after a message, -ECANCELED when
+	 * interrupted. */
 	int (*prepare)(const struct workload_site *site);
 	/* The folder that the command runs in, below the site's. */
 	const char *cwd;
