@@ -33,4 +33,10 @@ void lock_table_free(struct fs *fs);
 /* The owner has closed a descriptor of the inode. */
 void lock_drop_owner(struct fs *fs, struct node *node, uint64_t owner);
 
+/*
+ * The open file has ended. Processes have given up their locks by then (FLUSH), so what is left was locked as an open
+ * file description, whose owner no FLUSH names.
+ */
+void lock_drop_handle(struct fs *fs, struct node *node, uint64_t handle);
+
 #endif

@@ -120,6 +120,7 @@ int64_t do_flush(struct fs *fs, struct call *c)
 
 int64_t do_release(struct fs *fs, struct call *c)
 {
+	lock_drop_handle(fs, c->node, c->fh->id);
 	handle_release(fs, c, c->fh);
 	return 0;
 }

@@ -18,6 +18,7 @@ struct owner {
 	struct node *node; /* held by a reference */
 	uint64_t id;
 	pid_t tid; /* who asked last */
+	uint64_t handle; /* id of the open file that it locked through last */
 	int fd;
 	unsigned int refs; /* the table's and those of waits */
 };
@@ -111,6 +112,7 @@ static int owner_get(struct fs *fs, struct call *c, struct owner **ret_owner)
 	if (owner) {
 		owner->refs++;
 		owner->tid = c->tid;
+		owner->handle = c->fh->id;
 	}
 	pthread_mutex_unlock(&table->mutex);
 	if (owner) {
@@ -125,7 +127,8 @@ static int owner_get(struct fs *fs, struct call *c, struct owner **ret_owner)
 		close(fd);
 		return -ENOMEM;
 	}
-	*fresh = (struct owner){ .node = c->node, .id = c->lock_owner, .tid = c->tid, .fd = fd, .refs = 2 };
+	*fresh = (struct owner){ .node = c->node, .id = c->lock_owner, .tid = c->tid, .handle = c->fh->id, .fd = fd,
+		.refs = 2 };
 	node_ref(fs, c->node);
 	fdcache_handles(fs, 1);
 	pthread_mutex_lock(&table->mutex);
@@ -145,27 +148,45 @@ static int owner_get(struct fs *fs, struct call *c, struct owner **ret_owner)
 	return 0;
 }
 
-void lock_drop_owner(struct fs *fs, struct node *node, uint64_t id)
+static bool belongs(const struct owner *owner, const struct node *node, const uint64_t *id, const uint64_t *handle)
+{
+	return owner->node == node && (!id || owner->id == *id) && (!handle || owner->handle == *handle);
+}
+
+/* Drops one owner that fits, by its id or by its handle, whichever is given. False: there is none. */
+static bool drop_one(struct fs *fs, const struct node *node, const uint64_t *id, const uint64_t *handle)
 {
 	struct lock_table *table = fs->locks;
-	struct owner **link, *owner = NULL;
+	struct owner **link, *owner;
 
 	if (atomic_load_explicit(&table->n_owners, memory_order_relaxed) == 0)
-		return;
+		return false;
 	pthread_mutex_lock(&table->mutex);
-	for (link = &table->owners; *link; link = &(*link)->next)
-		if ((*link)->node == node && (*link)->id == id) {
-			owner = *link;
-			*link = owner->next;
-			atomic_fetch_sub(&table->n_owners, 1);
-			break;
-		}
+	for (link = &table->owners; *link && !belongs(*link, node, id, handle); link = &(*link)->next)
+		;
+	owner = *link;
+	if (owner) {
+		*link = owner->next;
+		atomic_fetch_sub(&table->n_owners, 1);
+	}
 	pthread_mutex_unlock(&table->mutex);
 	if (!owner)
-		return;
+		return false;
 	/* A wait of the same owner keeps the file open: its locks must go now. */
 	fcntl(owner->fd, F_OFD_SETLK, &(struct flock){ .l_type = F_UNLCK, .l_whence = SEEK_SET });
 	owner_put(fs, owner);
+	return true;
+}
+
+void lock_drop_owner(struct fs *fs, struct node *node, uint64_t id)
+{
+	drop_one(fs, node, &id, NULL);
+}
+
+void lock_drop_handle(struct fs *fs, struct node *node, uint64_t handle)
+{
+	while (drop_one(fs, node, NULL, &handle))
+		;
 }
 
 /* --- waits --------------------------------------------------------------------------------------------------------- */
