@@ -48,7 +48,7 @@ static const struct option bench_options[] = {
 	{ "size", "BYTES", "of an image; it takes only what is written to it", "4G", .type = OPTION_SIZE,
 		.min = 1, AT(size) },
 	{ "seed", "N", "of the generated files and the order of turns", "1", .type = OPTION_INT, AT(seed) },
-	{ "columns", "N", "how many operations get a column in the result", "4", .type = OPTION_INT,
+	{ "columns", "N", "how many operations get a column in the result (0: 4, or as many as fit)", "0", .type = OPTION_INT,
 		.max = OP_COUNT, AT(columns) },
 	{},
 };
@@ -171,7 +171,6 @@ static int show_result(const struct context *context, int64_t first_run)
 	const struct bench_values *values = context->options;
 	struct compare compare;
 	struct trace *trace;
-	struct table *table;
 	int err = trace_open(context->args[0], TRACE_READ, &trace);
 
 	if (err < 0)
@@ -182,12 +181,7 @@ static int show_result(const struct context *context, int64_t first_run)
 	trace_close(trace);
 	if (err < 0)
 		return err;
-	table = context_table(context);
-	if (table)
-		compare_table(&compare, (size_t)values->columns, table);
-	err = table ? context_print(table) : -ENOMEM;
-	if (err == 0 && context->format == TABLE_TEXT && !context->common.quiet)
-		compare_legend(&compare, (size_t)values->columns, NULL, stdout);
+	err = compare_print(context, &compare, (size_t)values->columns, NULL);
 	compare_free(&compare);
 	return err;
 }

@@ -17,8 +17,8 @@ struct compare_options {
 static const struct option compare_options[] = {
 	{ "baseline", "TARGET", "what ratios are to (default: the first target)", .type = OPTION_TEXT,
 		.offset = offsetof(struct compare_options, baseline) },
-	{ "columns", "N", "how many operations get a column", "4", .type = OPTION_INT, .max = OP_COUNT,
-		.offset = offsetof(struct compare_options, columns) },
+	{ "columns", "N", "how many operations get a column (0: 4, or as many as fit)", "0",
+		.type = OPTION_INT, .max = OP_COUNT, .offset = offsetof(struct compare_options, columns) },
 	{ "operations", NULL, "a row for every operation instead", .type = OPTION_FLAG,
 		.offset = offsetof(struct compare_options, operations) },
 	{},
@@ -50,24 +50,29 @@ static void warn_of_partial(const struct context *context, const struct compare 
 	}
 }
 
+static int print_operations(const struct context *context, const struct compare *compare)
+{
+	struct table *table = context_table(context);
+
+	if (!table)
+		return -ENOMEM;
+	compare_ops_table(compare, table);
+	return context_print(table);
+}
+
 static int run_compare(struct context *context)
 {
 	const struct compare_options *options = context->options;
 	struct compare compare;
-	struct table *table;
 	int err = load(context, options->baseline, &compare);
 
 	if (err < 0)
 		return err;
 	warn_of_partial(context, &compare);
-	table = context_table(context);
-	if (table && options->operations)
-		compare_ops_table(&compare, table);
-	else if (table)
-		compare_table(&compare, (size_t)options->columns, table);
-	err = table ? context_print(table) : -ENOMEM;
-	if (err == 0 && context->format == TABLE_TEXT && !options->operations && !context->common.quiet)
-		compare_legend(&compare, (size_t)options->columns, options->baseline, stdout);
+	if (options->operations)
+		err = print_operations(context, &compare);
+	else
+		err = compare_print(context, &compare, (size_t)options->columns, options->baseline);
 	compare_free(&compare);
 	return err;
 }
@@ -76,10 +81,11 @@ const struct command cmd_compare = {
 	.name = "compare",
 	.summary = "runs side by side: times, requests, and the operations that explain the difference",
 	.arguments = "DB",
-	.details = "Compares the runs of 'fstape bench', or those that --run names, by workload and target:"
-		   " medians over the rounds, the ratio to a baseline over the rounds that both have, a 95%"
-		   " bootstrap interval from 3 rounds on. Times in the filesystem do not contain the cost of the"
-		   " recording.",
+	.details =
+		"Compares the runs of 'fstape bench', or those that --run names, by workload and target:"
+		" medians over the rounds, the ratio to a baseline over the rounds that both have, a 95%"
+		" bootstrap interval from 3 rounds on. Times in the filesystem do not contain the cost of the"
+		" recording.",
 	.options = compare_options,
 	.options_size = sizeof(struct compare_options),
 	.trace = NEED_TRACE_READ,

@@ -1,18 +1,58 @@
 /* SPDX-License-Identifier: MIT */
 #include "compare_table.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include "base.h"
 #include "statistics.h"
 
-/* What is the same in all rows is no column for people: one way of access, a single round, recordings only.
+#define DEFAULT_OPS    4
+#define DURATION_WIDTH 8 /* columns of the terminal, with the gap */
+
+/*
+ * What a table for people has: nothing that is the same in all rows (one way of access, a single round,
+ * recordings only), and no more than fits.
  */
 struct shape {
 	bool native, recorded, several, intervals;
+	size_t n_ops;
 };
 
-static struct shape shape_of(const struct compare *compare)
+/* How wide a table without intervals and operations is. */
+static size_t least_width(const struct compare *compare, const struct shape *shape)
+{
+	size_t workload = strlen("workload"), target = strlen("target");
+
+	for (size_t i = 0; i < compare->count; i++) {
+		size_t w = strlen(compare->groups[i].workload), t = strlen(compare->groups[i].target);
+
+		workload = w > workload ? w : workload;
+		target = t > target ? t : target;
+	}
+	return workload + target + strlen("  nnn ratio") + 3 * DURATION_WIDTH +
+	       (shape->native && shape->recorded ? strlen(" through") : 0) +
+	       (shape->recorded ? strlen(" requests") + DURATION_WIDTH : 0) +
+	       (shape->several ? DURATION_WIDTH : 0);
+}
+
+/* Chooses what fits; `width` 0: all does. */
+static void fit(const struct compare *compare, struct shape *shape, size_t columns, size_t width)
+{
+	size_t used = least_width(compare, shape);
+
+	shape->n_ops = columns ?: DEFAULT_OPS;
+	shape->n_ops = shape->n_ops < compare->n_top ? shape->n_ops : compare->n_top;
+	if (!width)
+		return;
+	shape->intervals = shape->intervals && used + 2 * DURATION_WIDTH <= width;
+	used += shape->intervals ? 2 * DURATION_WIDTH : 0;
+	while (!columns && shape->n_ops && used + shape->n_ops * DURATION_WIDTH > width)
+		shape->n_ops--;
+}
+
+static struct shape shape_of(const struct compare *compare, size_t columns, size_t width)
 {
 	struct shape shape = {};
 
@@ -24,6 +64,7 @@ static struct shape shape_of(const struct compare *compare)
 		shape.several |= group->count > 1;
 		shape.intervals |= group->has_interval;
 	}
+	fit(compare, &shape, columns, width);
 	return shape;
 }
 
@@ -32,10 +73,8 @@ static unsigned int text_if(bool condition)
 	return condition ? 0 : COLUMN_DATA_ONLY;
 }
 
-static void add_columns(const struct compare *compare, size_t n_ops, struct table *table)
+static void add_columns(const struct compare *compare, struct shape shape, struct table *table)
 {
-	struct shape shape = shape_of(compare);
-
 	table_add_column(table, "workload", NULL, COLUMN_TEXT, 0);
 	table_add_column(table, "target", NULL, COLUMN_TEXT, 0);
 	table_add_column(table, "through", NULL, COLUMN_TEXT, text_if(shape.native && shape.recorded));
@@ -49,7 +88,7 @@ static void add_columns(const struct compare *compare, size_t n_ops, struct tabl
 	table_add_column(table, "ratio", NULL, COLUMN_RATIO, 0);
 	table_add_column(table, "requests", NULL, COLUMN_INT, text_if(shape.recorded));
 	table_add_column(table, "fs_ns", "in fs", COLUMN_DURATION, text_if(shape.recorded));
-	for (size_t i = 0; i < n_ops; i++) {
+	for (size_t i = 0; i < shape.n_ops; i++) {
 		const char *op = op_get(compare->top[i])->name;
 		char name[64];
 
@@ -73,10 +112,8 @@ static void add_names(const struct compare_group *group, struct table *table)
 	table_text(table, group->native ? "native" : "shim");
 }
 
-void compare_table(const struct compare *compare, size_t n_ops, struct table *table)
+static void add_rows(const struct compare *compare, struct shape shape, struct table *table)
 {
-	n_ops = n_ops < compare->n_top ? n_ops : compare->n_top;
-	add_columns(compare, n_ops, table);
 	for (size_t i = 0; i < compare->count; i++) {
 		const struct compare_group *group = &compare->groups[i];
 
@@ -94,7 +131,7 @@ void compare_table(const struct compare *compare, size_t n_ops, struct table *ta
 			table_null(table);
 		cell(table, !group->native, group->requests);
 		cell(table, !group->native, group->fs_ns);
-		for (size_t op = 0; op < n_ops; op++) {
+		for (size_t op = 0; op < shape.n_ops; op++) {
 			const struct compare_op *o = &group->ops[compare->top[op]];
 
 			cell(table, o->count > 0, (double)o->median_ns);
@@ -120,7 +157,7 @@ static void add_op_row(const struct compare_group *group, enum op_id id, struct 
 
 void compare_ops_table(const struct compare *compare, struct table *table)
 {
-	struct shape shape = shape_of(compare);
+	struct shape shape = shape_of(compare, 0, 0);
 
 	table_add_column(table, "workload", NULL, COLUMN_TEXT, 0);
 	table_add_column(table, "target", NULL, COLUMN_TEXT, 0);
@@ -136,22 +173,46 @@ void compare_ops_table(const struct compare *compare, struct table *table)
 	}
 }
 
-void compare_legend(const struct compare *compare, size_t n_ops, const char *baseline, FILE *out)
+static void print_legend(const struct compare *compare, struct shape shape, const char *baseline)
 {
-	struct shape shape = shape_of(compare);
-
-	fprintf(out, "\n%sratio: real time to that of %s%s%s.\n",
-		shape.several ? "Medians of n rounds. " : "", baseline ?: "the first target",
-		shape.several ? ", in the same rounds" : "",
-		shape.intervals ? "; 95% bootstrap interval of real" : "");
-	if (shape.recorded) {
-		fprintf(out, "in fs: all time that the recorded requests spent in the filesystem itself");
-		if (n_ops && compare->n_top)
-			fprintf(out, "; %s, ...:\nits median for one such request",
-				op_get(compare->top[0])->name);
-		fprintf(out, ".\n");
-	}
+	putchar('\n');
+	if (shape.several)
+		puts("Times are medians of n rounds.");
+	printf("ratio: real time to that of %s%s.\n", baseline ?: "the first target",
+		shape.several ? ", median over the rounds that both have" : "");
+	if (shape.intervals)
+		puts("95% from, to: bootstrap interval of real's median.");
+	if (shape.recorded)
+		puts("in fs: time that all recorded requests spent in the filesystem itself, without FUSE.");
+	if (shape.n_ops)
+		printf("%s%s: the median of that for one such request.\n", op_get(compare->top[0])->name,
+			shape.n_ops > 1 ? ", ..." : "");
 	if (compare->rounds < CLAIM_MIN_ROUNDS)
-		fprintf(out, "n < %d: no claim that one is faster; run more rounds for that.\n",
-			CLAIM_MIN_ROUNDS);
+		printf("n < %d: no claim that one is faster; run more rounds for that.\n", CLAIM_MIN_ROUNDS);
+}
+
+/* Of the terminal that standard output is; 0 when it is none. */
+static size_t terminal_width(void)
+{
+	struct winsize size;
+
+	return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+int compare_print(
+	const struct context *context, const struct compare *compare, size_t columns, const char *baseline)
+{
+	bool text = context->format == TABLE_TEXT;
+	struct shape shape = shape_of(compare, columns, text ? terminal_width() : 0);
+	struct table *table = context_table(context);
+	int err;
+
+	if (!table)
+		return -ENOMEM;
+	add_columns(compare, shape, table);
+	add_rows(compare, shape, table);
+	err = context_print(table);
+	if (err == 0 && text && !context->common.quiet)
+		print_legend(compare, shape, baseline);
+	return err;
 }

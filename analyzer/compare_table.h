@@ -3,19 +3,18 @@
 #ifndef FSTAPE_COMPARE_TABLE_H
 #define FSTAPE_COMPARE_TABLE_H
 
-#include <stdio.h>
-
+#include "command.h"
 #include "compare.h"
-#include "table.h"
 
-/* A row per group; the medians of the `n_ops` operations that took most time in the filesystem are columns.
+/*
+ * On standard output, in the format that the invocation asks for: a row per group, with the medians of the
+ * `columns` operations that took most time in the filesystem; 0: four, or as many as fit the terminal. Below
+ * it, for people, what the columns mean and what they do not say. 0, or -errno after a message.
  */
-void compare_table(const struct compare *compare, size_t n_ops, struct table *table);
+int compare_print(
+	const struct context *context, const struct compare *compare, size_t columns, const char *baseline);
 
 /* A row per group and operation, the most time first. */
 void compare_ops_table(const struct compare *compare, struct table *table);
-
-/* What the columns mean, and what the numbers do not say: lines for people, below compare_table(). */
-void compare_legend(const struct compare *compare, size_t n_ops, const char *baseline, FILE *out);
 
 #endif
