@@ -100,9 +100,17 @@ static _Noreturn void become_command(struct recording *rec)
 {
 	struct launch *launch = rec->launch;
 	int err = namespace_join(&rec->shim.namespace);
+	struct stat root;
 
 	if (err < 0)
 		give_up(launch, err, "cannot join its mount namespace");
+	/*
+	 * Until somebody asks for its attributes, the kernel takes the mount's root to be uid 0's. In the user
+	 * namespace of an ordinary user that is nobody, and an object without an owner may not be written to:
+	 * a first request that is a mkdir would fail with EACCES.
+	 */
+	if (stat(rec->source, &root) < 0)
+		give_up(launch, errno, "cannot look at the directory");
 	if (chdir(rec->cwd) < 0)
 		give_up(launch, errno, "cannot enter the directory");
 	setenv("PWD", rec->cwd, 1);
