@@ -241,9 +241,12 @@ static int run(struct fs *fs, struct fuse_args *args, struct daemon *daemon)
 	}
 	err = err ?: add_mount_options(fs, args);
 	err = err ?: mount_and_serve(fs, args, daemon, signal_fd);
+	/* The source is let go first: loading may take a while, and people unmount it next. */
+	free_tables(fs);
+	close(fs->source_fd);
+	fs->source_fd = -1;
 	if (fs->recorder)
 		finished = recorder_finish(fs->recorder);
-	free_tables(fs);
 	recorder_free(fs->recorder);
 	return err < 0 ? EXIT_FAILED : finished < 0 ? EXIT_INCOMPLETE : EXIT_OK;
 }
