@@ -32,7 +32,7 @@ static void on_stop(int sig)
 /* Returns with mounts that nobody else sees, /proc of our own processes, and `folder` in memory. */
 static int enter_namespaces(const char *folder)
 {
-	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
 		return log_errno(errno, "cannot make a private mount namespace");
 	if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
 		return log_errno(errno, "cannot mount /proc for the benchmark's processes");

@@ -40,7 +40,7 @@ int namespace_new(bool user)
 		err = err ?: map_id("/proc/self/uid_map", uid);
 		err = err ?: map_id("/proc/self/gid_map", gid);
 	}
-	if (err == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+	if (err == 0 && mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
 		err = -errno;
 	return err;
 }
