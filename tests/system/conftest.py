@@ -8,7 +8,7 @@ import tempfile
 
 import pytest
 
-from harness import BUILD, FILESYSTEMS, FSTAPE, FSTAPEFS, Mount, check_truths, mountpoints, run
+from harness import BUILD, FILESYSTEMS, FSTAPE, FSTAPEFS, Mount, check_truths, libc, mountpoints, run
 
 IMAGE_SIZE = 1 << 30  # bytes, sparse
 MKFS = {
@@ -39,7 +39,15 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason=reason))
 
 
+def private_mounts():
+    """Mounts of the tests are seen by them alone, and go with them however they end."""
+    clone_newns, ms_rec, ms_private = 0x20000, 0x4000, 1 << 18
+    if os.geteuid() == 0 and libc.unshare(clone_newns) == 0:
+        libc.mount(None, b"/", None, ms_rec | ms_private, None)
+
+
 def pytest_configure(config):
+    private_mounts()
     config.addinivalue_line("markers", "without_mounts: runs without root and without /dev/fuse")
 
 
@@ -93,7 +101,7 @@ def device_for_users(base):
     node.chmod(0o666)
     run("mount", "--bind", node, "/dev/fuse")
     yield
-    run("umount", "/dev/fuse")
+    run("umount", "-l", "/dev/fuse")  # a daemon that a failed test left behind may still have it open
 
 
 class Box:
@@ -109,6 +117,13 @@ class Box:
         self.store.mkdir()
         self.db = self.store / "t.db"
         self.mounts = []
+        self.clients = []
+
+    def client(self, *command, **kwargs):
+        """A program that runs beside the test; killed at its end when it still does."""
+        words = [str(word) for word in command]
+        self.clients.append(subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **kwargs))
+        return self.clients[-1]
 
     def mount(self, source=None, mountpoint=None, db=None, **options):
         """A mount that is not started yet: for `with`, or start() and finish()."""
@@ -126,6 +141,9 @@ class Box:
         return db
 
     def close(self):
+        for client in self.clients:
+            client.kill()
+            client.wait(30)
         for made in self.mounts:
             made.close()
         shutil.rmtree(self.top, ignore_errors=True)

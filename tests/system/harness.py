@@ -8,6 +8,7 @@ import select
 import sqlite3
 import stat
 import subprocess
+import tempfile
 import threading
 import time
 import urllib.parse
@@ -110,8 +111,7 @@ class Mount:
 
     def start(self):
         ready, theirs = os.pipe()
-        self.log = open(os.path.join(self.db_path.parent if self.db_path.parent.is_dir() else "/tmp",
-                                     f"daemon-{id(self)}.log"), "w+b")
+        self.log = tempfile.TemporaryFile()
         extra = {}
         if self.user is not None:
             extra = {"user": self.user, "group": self.user, "extra_groups": []}

@@ -126,7 +126,7 @@ def test_record_told_to_end(box, number):
 
 def test_record_when_the_daemon_is_killed(box):
     recorder = subprocess.Popen([FSTAPE, "record", "--public", box.db, box.src, "--", "sh", "-c",
-                                 "echo x >f; while stat f; do sleep 0.05; done"],
+                                 "echo x >f; while echo y >>f; do sleep 0.05; done"],
                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     wait_until(lambda: str(box.src) in mountpoints() and (box.src / "f").exists(), what="the command's file")
     os.kill(Database(box.db, 1).condition()["daemon_pid"], signal.SIGKILL)

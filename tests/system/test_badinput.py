@@ -193,13 +193,11 @@ def test_the_disk_of_the_database_fills_up(box):
     try:
         made.start()
         ballast = where / "ballast"
-        with open(ballast, "wb") as file:
-            try:
-                while True:
-                    file.write(bytes(4096))
-                    file.flush()
-            except OSError:
-                pass
+        file = os.open(ballast, os.O_WRONLY | os.O_CREAT)
+        with pytest.raises(OSError, match="No space"):
+            while True:
+                os.write(file, bytes(4096))
+        os.close(file)
         for number in range(20000):
             os.access(made.mnt / f"missing-{number}-{'x' * 60}", os.F_OK)
             if number % 1000 == 0:

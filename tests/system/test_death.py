@@ -2,7 +2,6 @@
 """However a recording ends: killed, told to end, unmounted lazily under load. Nothing that was answered is lost."""
 import os
 import signal
-import subprocess
 import time
 
 import pytest
@@ -17,12 +16,12 @@ def small_repository(base):
 
 LOGGER = """
 import os, sys
+os.chdir(sys.argv[1])  # the mount itself, also after it has left the tree
 log = os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-n = 0
-while True:
+for n in range(int(sys.argv[3])):
     name = f"f{n}"
     try:
-        fd = os.open(os.path.join(sys.argv[1], name), os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     except OSError:
         break
     os.write(log, name.encode() + b"\\n")
@@ -30,13 +29,12 @@ while True:
         os.close(fd)
     except OSError:
         pass
-    n += 1
 """
 
 
-def start_logger(where, log):
-    return subprocess.Popen(["python3", "-c", LOGGER, str(where), str(log)], stdin=subprocess.DEVNULL,
-                            stderr=subprocess.DEVNULL)
+def start_logger(box, log, count=1_000_000):
+    """A client that makes files and writes the name of each, once it has been answered, into `log`."""
+    return box.client("python3", "-c", LOGGER, box.mnt, log, count)
 
 
 def lines(path):
@@ -49,7 +47,7 @@ def test_killed_while_files_are_made(box, load, moment):
     """Each name in the client's log was answered: each has its row, whatever instant the daemon died at."""
     log = box.store / "made"
     made = box.mount(load=load).start()
-    client = start_logger(made.mnt, log)
+    client = start_logger(box, log)
     wait_until(lambda: len(lines(log)) > 20, what="the first files")
     time.sleep(moment)
     made.daemon.kill()
@@ -74,8 +72,7 @@ def test_killed_while_files_are_made(box, load, moment):
 
 def test_killed_in_mid_clone(box, small_repository):
     made = box.mount(cache="always").start()
-    clone = subprocess.Popen(["git", "clone", "-q", "--no-hardlinks", small_repository, made.mnt / "clone"],
-                             stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    clone = box.client("git", "clone", "-q", "--no-hardlinks", small_repository, made.mnt / "clone")
     wait_until(lambda: len(list(box.src.glob("clone/d*/s*/f*"))) > 500, what="files of the clone")
     made.daemon.kill()
     made.wait()
@@ -147,12 +144,12 @@ def test_lazy_unmount_under_load(box):
     made = box.mount().start()
     held = os.open(made.mnt / "held", os.O_RDWR | os.O_CREAT)
     log = box.store / "made"
-    client = start_logger(made.mnt, log)
+    client = start_logger(box, log, 5000)
     wait_until(lambda: len(lines(log)) > 100, what="the first files")
     run("umount", "-l", made.mnt)
     assert os.write(held, b"still served") == 12
     assert made.daemon.poll() is None
-    client.wait(30)
+    assert client.wait(60) == 0 and len(lines(log)) == 5000
     os.close(held)
     assert made.wait() == 0, made.stderr
     db = made.db()
@@ -168,7 +165,7 @@ def test_a_client_that_is_killed(box):
     """Killed in the middle of its requests, and while it waits for a lock: the mount goes on."""
     made = box.mount().start()
     for _ in range(10):
-        client = start_logger(made.mnt, box.store / "log")
+        client = start_logger(box, box.store / "log")
         time.sleep(0.15)
         client.kill()
         client.wait(10)
