@@ -79,7 +79,7 @@ static int run_compare(struct context *context)
 
 const struct command cmd_compare = {
 	.name = "compare",
-	.summary = "runs side by side: times, requests, and the operations that explain the difference",
+	.summary = "runs side by side, and which operations explain the difference",
 	.arguments = "DB",
 	.details =
 		"Compares the runs of 'fstape bench', or those that --run names, by workload and target:"

@@ -79,40 +79,77 @@ static bool holds(const struct shim *shim, int process, dev_t device)
 	       link_inside(process, "exe", shim->mountpoint) || file_open_inside(process, shim->mountpoint);
 }
 
-static void add_name(struct strbuf *who, const char *pid, int process, int number)
+/* Calls `found` for every process on the mount. */
+static void each_holder(const struct shim *shim, void (*found)(pid_t pid, int process, void *arg), void *arg)
 {
+	DIR *proc = opendir("/proc");
+	dev_t device = device_of(shim->mountpoint);
+
+	if (!proc)
+		return;
+	for (struct dirent *entry; (entry = readdir(proc));) {
+		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+		int auto_close process = -1;
+
+		if (pid <= 0 || pid == shim->pid || pid == shim->keeper.pid || pid == getpid())
+			continue;
+		process = openat(dirfd(proc), entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (process >= 0 && holds(shim, process, device))
+			found(pid, process, arg);
+	}
+	closedir(proc);
+}
+
+struct names {
+	struct strbuf *who;
+	int count;
+};
+
+static void add_name(pid_t pid, int process, void *arg)
+{
+	struct names *names = arg;
 	struct strbuf auto_strbuf comm = {};
 
 	if (read_file_at(process, "comm", 64, &comm) < 0)
 		return;
 	for (char *c = comm.buf; *c; c++)
 		if ((unsigned char)*c < 0x20 || *c == 0x7f)
-			*c = c[1] ? '?' : '\0'; /* the newline at its end; what a process calls itself is not
-						   to be trusted */
-	if (number <= MOST_NAMED)
-		strbuf_addf(who, "%s%s (%s)", number > 1 ? ", " : "", pid, comm.buf);
+			*c = c[1] ? '?'
+				  : '\0'; /* the newline at its end; a process may call itself anything */
+	if (names->count++ < MOST_NAMED)
+		strbuf_addf(names->who, "%s%d (%s)", names->count > 1 ? ", " : "", (int)pid, comm.buf);
 }
 
 int shim_holders(const struct shim *shim, struct strbuf *who)
 {
-	DIR *proc = opendir("/proc");
-	dev_t device = device_of(shim->mountpoint);
-	int count = 0;
+	struct names names = { .who = who };
 
-	if (!proc)
-		return 0;
-	for (struct dirent *entry; (entry = readdir(proc));) {
-		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-		int auto_close process = -1;
+	each_holder(shim, add_name, &names);
+	if (names.count > MOST_NAMED)
+		strbuf_addf(who, " and %d more", names.count - MOST_NAMED);
+	return names.count;
+}
 
-		if (pid <= 0 || pid == shim->pid || pid == getpid())
-			continue;
-		process = openat(dirfd(proc), entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (process >= 0 && holds(shim, process, device))
-			add_name(who, entry->d_name, process, ++count);
-	}
-	closedir(proc);
-	if (count > MOST_NAMED)
-		strbuf_addf(who, " and %d more", count - MOST_NAMED);
-	return count;
+struct message {
+	const struct shim *shim;
+	int sig;
+	pid_t except;
+};
+
+static void send_signal(pid_t pid, int process, void *arg)
+{
+	const struct message *message = arg;
+
+	(void)process;
+	if (pid == message->except)
+		return;
+	if (message->shim->namespace.mount >= 0 || getpgid(pid) == getpgrp())
+		kill(pid, message->sig);
+}
+
+void shim_signal_holders(const struct shim *shim, int sig, pid_t except)
+{
+	struct message message = { shim, sig, except };
+
+	each_holder(shim, send_signal, &message);
 }

@@ -132,7 +132,6 @@ static void detach(struct recording *rec)
 
 	if (err < 0 && err != -EINVAL)
 		log_errno(err, "%s: cannot be detached", rec->source);
-	rec->unmounted = true;
 }
 
 static void report_holders(const struct recording *rec, struct strbuf *last)
@@ -159,6 +158,9 @@ static void unmount(struct recording *rec)
 		err = shim_unmount(&rec->shim, false);
 		if (err != -EBUSY)
 			break;
+		/* who asked us to end meant all that we run, as far as it did not end with the command */
+		if (waited == UNMOUNT_RETRY_MS && rec->told)
+			shim_signal_holders(&rec->shim, rec->told, 0);
 		if (waited >= HOLDERS_AFTER_MS && waited % 1000 == HOLDERS_AFTER_MS)
 			report_holders(rec, &last);
 		if (recording_wait(rec, false, UNMOUNT_RETRY_MS, false) && !rec->shim_ended) {
@@ -172,7 +174,6 @@ static void unmount(struct recording *rec)
 				nothing */
 	else if (err < 0 && err != -EINVAL)
 		log_errno(err, "%s: cannot be unmounted", rec->source);
-	rec->unmounted = true;
 }
 
 /* The shim loads the rest into the database and ends; the user may leave it to that. */

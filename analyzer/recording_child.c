@@ -75,12 +75,17 @@ static int resolve_cwd(struct recording *rec)
 int recording_resolve(struct recording *rec)
 {
 	int err = resolve_source(rec);
+	struct stat st;
 
 	if (err < 0)
 		return err;
 	rec->db = resolve_db(rec->options->db);
 	if (!rec->db)
 		return log_errno(errno, "%s: the database cannot be made there", rec->options->db);
+	if (stat(rec->db, &st) == 0 && S_ISDIR(st.st_mode)) {
+		log_msg("%s: a directory, not a database", rec->options->db);
+		return -EISDIR;
+	}
 	if (lies_in(rec->db, rec->source)) {
 		log_msg("%s lies in %s: a database cannot be inside what it records; put it elsewhere",
 			rec->options->db, rec->options->source);
@@ -105,9 +110,9 @@ static _Noreturn void become_command(struct recording *rec)
 	if (err < 0)
 		give_up(launch, err, "cannot join its mount namespace");
 	/*
-	 * Until somebody asks for its attributes, the kernel takes the mount's root to be uid 0's. In the user
-	 * namespace of an ordinary user that is nobody, and an object without an owner may not be written to:
-	 * a first request that is a mkdir would fail with EACCES.
+	 * Until somebody asks for its attributes, the kernel takes the mount's root to be uid 0's. In the
+	 * user namespace of an ordinary user that is nobody, and an object without an owner may not be
+	 * written to: a first request that is a mkdir would fail with EACCES.
 	 */
 	if (stat(rec->source, &root) < 0)
 		give_up(launch, errno, "cannot look at the directory");
@@ -211,15 +216,22 @@ void recording_give_signals(struct recording *rec)
 
 /*
  * A signal from the terminal has reached the command by itself: it is in the same process group, and when it
- * has made one of its own, then it is what the terminal signals. What a process sent came to us alone.
+ * has made one of its own, then that is what the terminal signals. What a process sent came to us alone.
  */
-static void forward_signal(const struct recording *rec, const struct signalfd_siginfo *info)
+static bool by_terminal(const struct signalfd_siginfo *info)
 {
-	bool by_terminal =
-		(info->ssi_signo == SIGINT || info->ssi_signo == SIGQUIT) && info->ssi_code == SI_KERNEL;
+	return (info->ssi_signo == SIGINT || info->ssi_signo == SIGQUIT) && info->ssi_code == SI_KERNEL;
+}
 
-	if (rec->command && !by_terminal)
-		kill(rec->command, (int)info->ssi_signo);
+/* A shell waits for its child before it heeds SIGINT: as from a terminal, the child has to get it, too. */
+static void pass_on(struct recording *rec, int sig, bool forward)
+{
+	rec->told = sig;
+	if (!forward || !rec->command)
+		return;
+	if (sig == SIGINT || sig == SIGQUIT)
+		shim_signal_holders(&rec->shim, sig, rec->command);
+	kill(rec->command, sig);
 }
 
 int recording_wait(struct recording *rec, bool ready, int timeout_ms, bool forward)
@@ -236,8 +248,8 @@ int recording_wait(struct recording *rec, bool ready, int timeout_ms, bool forwa
 		reap(rec); /* after any of them: one SIGCHLD may stand for several children */
 		if (info.ssi_signo != SIGCHLD) {
 			sig = rec->result.interrupted = (int)info.ssi_signo;
-			if (forward)
-				forward_signal(rec, &info);
+			if (!by_terminal(&info))
+				pass_on(rec, sig, forward);
 		}
 	}
 	return sig;

@@ -30,7 +30,7 @@ struct recording {
 	int signal_fd;
 	sigset_t saved_mask;
 	struct sigaction saved_child;
-	bool unmounted;
+	int told; /* the last signal that was sent to us, not to the terminal's whole job, or 0 */
 	struct recording_result result;
 };
 
