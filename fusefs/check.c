@@ -4,8 +4,12 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "base.h"
+
+#define MISC_MAJOR 10 /* linux/major.h, linux/miscdevice.h: part of the kernel's ABI */
+#define FUSE_MINOR 229
 
 int check_source(const char *source)
 {
@@ -91,9 +95,15 @@ int check_database(const struct options *options)
 int check_fuse(void)
 {
 	int auto_close fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	struct stat st;
 
-	if (fd >= 0)
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) && st.st_rdev == makedev(MISC_MAJOR, FUSE_MINOR))
 		return 0;
+	if (fd >= 0) {
+		log_msg("/dev/fuse: not the FUSE device; 'rm /dev/fuse; mknod -m 666 /dev/fuse c %d %d' makes it",
+			MISC_MAJOR, FUSE_MINOR);
+		return -ENODEV;
+	}
 	if (errno == EACCES || errno == EPERM)
 		return log_errno(errno, "/dev/fuse: this user may not use FUSE; run as root, or 'chmod 666 /dev/fuse'");
 	return log_errno(errno, "/dev/fuse: the kernel has no FUSE here; 'modprobe fuse' may help");

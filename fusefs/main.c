@@ -193,25 +193,31 @@ static int serve(struct fs *fs, struct fuse_session *se, struct daemon *daemon, 
 	return err;
 }
 
-static int mount_and_serve(struct fs *fs, struct fuse_args *args, struct daemon *daemon, int signal_fd)
+/* Before anything is made: this is where options that nobody knows come out. NULL: the message has been printed. */
+static struct fuse_session *make_session(struct fs *fs, struct fuse_args *args)
 {
 	struct fuse_lowlevel_ops ops = bind_ops;
-	struct fuse_session *se;
-	int err;
+	struct fuse_session *se = NULL;
 
 	ops.init = session_init;
-	se = fuse_session_new(args, &ops, sizeof(ops), fs);
+	if (add_mount_options(fs, args) == 0)
+		se = fuse_session_new(args, &ops, sizeof(ops), fs);
 	if (!se)
-		return -EINVAL; /* libfuse has said why */
+		log_msg("fstapefs -h prints help");
+	return se;
+}
+
+static int mount_and_serve(struct fs *fs, struct fuse_session *se, struct daemon *daemon, int signal_fd)
+{
+	int err;
+
 	if (fuse_session_mount(se, fs->options.mountpoint) != 0) {
 		log_msg("%s: cannot mount%s", fs->options.mountpoint,
 			fs->privileged ? "" : " (as an ordinary user this needs fusermount3, of the package fuse3)");
-		fuse_session_destroy(se);
 		return -EIO;
 	}
 	err = serve(fs, se, daemon, signal_fd);
 	fuse_session_unmount(se);
-	fuse_session_destroy(se);
 	return err;
 }
 
@@ -230,7 +236,7 @@ static int catch_signals(void)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static int run(struct fs *fs, struct fuse_args *args, struct daemon *daemon)
+static int run(struct fs *fs, struct fuse_session *se, struct daemon *daemon)
 {
 	int auto_close signal_fd = catch_signals();
 	int err = signal_fd < 0 ? -errno : make_tables(fs), finished = 0;
@@ -239,8 +245,7 @@ static int run(struct fs *fs, struct fuse_args *args, struct daemon *daemon)
 		err = recorder_open(fs, &fs->recorder);
 		err = err ?: recorder_start(fs->recorder);
 	}
-	err = err ?: add_mount_options(fs, args);
-	err = err ?: mount_and_serve(fs, args, daemon, signal_fd);
+	err = err ?: mount_and_serve(fs, se, daemon, signal_fd);
 	/* The source is let go first: loading may take a while, and people unmount it next. */
 	free_tables(fs);
 	close(fs->source_fd);
@@ -260,8 +265,9 @@ static void print_version(void)
 static int start(struct fs *fs, struct fuse_args *args)
 {
 	struct options *o = &fs->options;
+	struct fuse_session *se;
 	struct daemon daemon;
-	int err;
+	int err, status = EXIT_FAILED;
 
 	fs->privileged = geteuid() == 0;
 	fs->source_fd = check_source(o->source);
@@ -273,10 +279,31 @@ static int start(struct fs *fs, struct fuse_args *args)
 	if (err < 0)
 		return EXIT_FAILED;
 	set_defaults(o);
+	se = make_session(fs, args);
+	if (!se)
+		return EXIT_USAGE;
 	mallopt(M_ARENA_MAX, 2); /* more of them would keep the memory of forgotten trees */
-	if (daemon_start(&daemon, o->foreground) < 0)
-		return EXIT_FAILED;
-	return run(fs, args, &daemon);
+	if (daemon_start(&daemon, o->foreground) == 0)
+		status = run(fs, se, &daemon);
+	fuse_session_destroy(se);
+	return status;
+}
+
+/* libfuse's own messages, in our name; what -d prints stays as it is. */
+static void log_libfuse(enum fuse_log_level level, const char *fmt, va_list ap)
+{
+	char text[1024];
+	size_t len;
+
+	if (level >= FUSE_LOG_DEBUG) {
+		vfprintf(stderr, fmt, ap);
+		return;
+	}
+	vsnprintf(text, sizeof(text), fmt, ap);
+	len = strlen(text);
+	if (len && text[len - 1] == '\n')
+		text[len - 1] = '\0';
+	log_msg("%s", strncmp(text, "fuse: ", 6) == 0 ? text + 6 : text);
 }
 
 int main(int argc, char **argv)
@@ -286,6 +313,7 @@ int main(int argc, char **argv)
 	int status;
 
 	log_set_program("fstapefs");
+	fuse_set_log_func(log_libfuse);
 	if (options_parse(&fs.options, &args) < 0) {
 		status = EXIT_USAGE;
 	} else if (fs.options.show_help) {

@@ -137,7 +137,7 @@ static int choose(const char *option, const char *word, const char *const *words
 	return -EINVAL;
 }
 
-static int parse_number(const char *option, const char *text, double most, double *ret_value)
+static int parse_number(const char *option, const char *text, double least, double most, double *ret_value)
 {
 	char *end;
 	double value;
@@ -145,8 +145,8 @@ static int parse_number(const char *option, const char *text, double most, doubl
 	if (!text)
 		return 0;
 	value = strtod(text, &end);
-	if (end == text || *end || !(value >= 0 && value <= most)) {
-		log_msg("option %s=%s: must be a number from 0 to %.0f", option, text, most);
+	if (end == text || *end || !(value >= least && value <= most)) {
+		log_msg("option %s=%s: must be a number from %.0f to %.0f", option, text, least, most);
 		return -EINVAL;
 	}
 	*ret_value = value;
@@ -187,14 +187,14 @@ static int convert(struct options *options, const struct raw *raw)
 	err = err ?: choose("load", raw->load, loads, &load);
 	err = err ?: choose("data", raw->data, datas, &data);
 	err = err ?: parse_size("spool", raw->spool, &options->spool_size);
-	err = err ?: parse_number("threads", raw->threads, 1024, &threads);
-	err = err ?: parse_number("ready_fd", raw->ready_fd, 1 << 20, &ready_fd);
-	err = err ?: parse_number("entry_timeout", raw->entry_timeout, 1e9, &options->entry_timeout);
-	err = err ?: parse_number("attr_timeout", raw->attr_timeout, 1e9, &options->attr_timeout);
+	err = err ?: parse_number("threads", raw->threads, 1, 1024, &threads);
+	err = err ?: parse_number("ready_fd", raw->ready_fd, 0, 1 << 20, &ready_fd);
+	err = err ?: parse_number("entry_timeout", raw->entry_timeout, 0, 1e9, &options->entry_timeout);
+	err = err ?: parse_number("attr_timeout", raw->attr_timeout, 0, 1e9, &options->attr_timeout);
 	options->cache = (enum cache_mode)(cache + 1);
 	options->overflow = (enum overflow_mode)overflow;
 	options->load = (enum load_mode)load;
-	options->threads = threads < 1 ? 1 : (unsigned int)threads;
+	options->threads = (unsigned int)threads;
 	options->ready_fd = (int)ready_fd;
 	if (options->singlethread)
 		options->threads = 1;
@@ -210,7 +210,7 @@ static int check(const struct options *options, const struct raw *raw)
 		return -EINVAL;
 	}
 	if (!raw->db && !options->norecord) {
-		log_msg("needs -o db=FILE to record into (or -o norecord)");
+		log_msg("needs -o db=FILE to record into, or -o norecord (fstapefs -h prints help)");
 		return -EINVAL;
 	}
 	return 0;

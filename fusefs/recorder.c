@@ -193,6 +193,17 @@ static int add_anchor(struct recorder *recorder)
 }
 
 /*
+ * Each worker writes a segment of its own, and only a segment that it has filled can be emptied: with fewer of them than
+ * workers, some would wait for ever.
+ */
+static uint64_t spool_limit_for(const struct options *options)
+{
+	uint64_t least = (uint64_t)(options->threads + SPARE_SEGMENTS) * SPOOL_SEGMENT_SIZE;
+
+	return options->spool_size < least ? least : options->spool_size;
+}
+
+/*
  * The row becomes visible together with the spool's lock, so that nobody takes a run that is just starting for one
  * whose recorder has died.
  */
@@ -208,7 +219,8 @@ static int make_run(struct fs *fs, struct recorder *recorder)
 	err = err ?: trace_run_create(recorder->trace, fs->options.label, &recorder->run);
 	if (err < 0)
 		return log_errno(err, "%s: %s", fs->options.db, trace_error(recorder->trace)), err;
-	err = spool_create(root, recorder->run, trace_uuid(recorder->trace), fs->options.spool_size, &recorder->spool);
+	err = spool_create(root, recorder->run, trace_uuid(recorder->trace), spool_limit_for(&fs->options),
+		&recorder->spool);
 	if (err < 0)
 		return log_errno(err, "%s: cannot make the spool", root);
 	recorder->state = state = spool_state(recorder->spool);

@@ -213,6 +213,7 @@ static int write_counts(struct loader *loader, const char *state_name)
 	struct strbuf auto_strbuf json = {};
 	int64_t dropped = (int64_t)dropped_json(state, &json);
 	bool complete = atomic_load(&state->complete);
+	const char *note;
 	int err = count_rows(loader, &rows, &last_ns);
 	struct { const char *column; int64_t value; } ints[] = {
 		{ "requests", requests },
@@ -227,9 +228,11 @@ static int write_counts(struct loader *loader, const char *state_name)
 	if (err == 0 && !complete)
 		err = trace_run_set_int(loader->trace, loader->run, "end_ns", last_ns);
 	err = err ?: trace_run_set_text(loader->trace, loader->run, "dropped_by_op", json.buf);
-	if (err == 0 && !complete)
-		err = trace_run_set_text(loader->trace, loader->run, "note",
-			"the recorder was killed: operations that it had not answered are missing");
+	note = !complete ? "the recorder was killed: operations that it had not answered are missing" :
+	       loader->damaged ? "the spool was damaged: what followed in its segments is missing" :
+	       dropped ? "the spool was full: what it had no room for is missing" : NULL;
+	if (note)
+		err = err ?: trace_run_set_text(loader->trace, loader->run, "note", note);
 	return err ?: trace_run_set_text(loader->trace, loader->run, "state", state_name);
 }
 

@@ -154,8 +154,7 @@ def test_lazy_unmount_under_load(box):
     assert made.wait() == 0, made.stderr
     db = made.db()
     check_truths(db)
-    held_row = db.expect("create", path="held", error=None)
-    db.expect("release", path="held", fh=held_row["fh"])
+    db.expect("write", path="held", result=12, fh=db.expect("create", path="held", error=None)["fh"])
     assert (box.src / "held").read_bytes() == b"still served"
     recorded = {row["path"] for row in db.ops(op="create", error=None)}
     assert set(lines(log)) <= recorded

@@ -292,7 +292,7 @@ static void finish_of_a_run_with_losses(void **state)
 	assert_int_equal(db_int(scratch->db, "SELECT count(*) FROM run WHERE state = 'done' AND clean_end = 0"
 		" AND requests = 8 AND recorded = 1 AND dropped = 7 AND json_valid(dropped_by_op)"
 		" AND dropped_by_op ->> 'write' = 5 AND dropped_by_op ->> 'flock' = 2"
-		" AND (SELECT count(*) FROM json_each(dropped_by_op)) = 2"), 1);
+		" AND (SELECT count(*) FROM json_each(dropped_by_op)) = 2 AND note LIKE '%spool was full%'"), 1);
 	recording_abandon(&recording);
 }
 
