@@ -62,7 +62,10 @@ static void print_headline(
 		format_duration(stats->total_ns[CLOCK_FS], fs));
 }
 
-/* On standard error: standard output is the command's. What fails here has not made the recording fail. */
+/*
+ * On standard error: standard output is the command's. That a run is not complete is said also with --quiet.
+ * What fails here has not made the recording fail.
+ */
 static void print_summary(const struct context *context, const struct recording_result *result)
 {
 	auto_free struct run_stats *stats = calloc(1, sizeof(*stats));
@@ -72,7 +75,7 @@ static void print_summary(const struct context *context, const struct recording_
 	if (!stats || trace_open(context->args[0], TRACE_READ, &trace) < 0)
 		return;
 	if (run_load(trace, result->run, &run) == 0) {
-		if (run_stats_read(trace, result->run, CLOCK_FS, stats) == 0) {
+		if (!context->common.quiet && run_stats_read(trace, result->run, CLOCK_FS, stats) == 0) {
 			print_headline(result, &run, stats);
 			if (stats->n_ops)
 				print_top(context, stats);
@@ -110,7 +113,7 @@ static int run_record(struct context *context)
 	err = recording_run(&recording, argv, &result);
 	if (err < 0)
 		return err;
-	if (!recording.quiet && !result.detached)
+	if (!result.detached && !(recording.quiet && result.complete))
 		print_summary(context, &result);
 	return result.failed ? result.status ?: -EIO : result.status;
 }

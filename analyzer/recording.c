@@ -12,8 +12,8 @@
 
 #define SHIM_INCOMPLETE   3 /* fstapefs's exit status: ended well, but not everything is in the database */
 #define UNMOUNT_RETRY_MS  100
-#define HOLDERS_AFTER_MS  300 /* a process that is just ending is not worth a message */
-#define PROGRESS_AFTER_MS 500
+#define HOLDERS_AFTER_MS  300       /* a process that is just ending is not worth a message */
+#define PROGRESS_AFTER_NS 500000000 /* most recordings end sooner */
 
 static void say(const struct recording *rec, const char *text)
 {
@@ -180,11 +180,12 @@ static void unmount(struct recording *rec)
 static void await_shim(struct recording *rec)
 {
 	struct progress progress = progress_begin(!rec->options->quiet);
+	int64_t show_ns = clock_ns(CLOCK_MONOTONIC) + PROGRESS_AFTER_NS;
 
 	while (!rec->shim_ended && !rec->result.detached) {
-		if (recording_wait(rec, false, progress.shown ? -1 : PROGRESS_AFTER_MS, false))
+		if (recording_wait(rec, false, progress.shown ? -1 : PROGRESS_AFTER_NS / 1000000, false))
 			rec->result.detached = !rec->shim_ended;
-		else if (!rec->shim_ended)
+		else if (!rec->shim_ended && clock_ns(CLOCK_MONOTONIC) >= show_ns)
 			progress_show(&progress, "recording: finishing (Ctrl-C: do not wait)");
 	}
 	progress_end(&progress);
