@@ -279,11 +279,13 @@ def check_truths(db):
     first, last, count = db.connection.execute(
         "SELECT min(seq), max(seq), count(DISTINCT seq) FROM op WHERE run = ?", (db.run,)).fetchone()
     assert count == 0 or (first, last) == (1, count), "seq has gaps"
-    assert db.ops_where("fs_ns < 0 OR fs_ns > dur_ns OR start_ns < 0") == []
-    assert db.ops_where("path IS NULL OR op IS NULL OR class IS NULL") == []
-    assert db.ops_where("pid IS NULL OR tid IS NULL OR pid <= 0 OR tid <= 0 OR comm IS NULL OR comm = ''") == []
-    assert db.ops_where("args IS NOT NULL AND NOT json_valid(args)") == []
-    assert db.ops_where("path LIKE '/%' OR (op != 'symlink' AND path2 LIKE '/%')") == [], "relative to the root"
+    for wrong in (
+            "fs_ns < 0 OR fs_ns > dur_ns OR start_ns < 0", "path IS NULL OR op IS NULL OR class IS NULL",
+            "pid IS NULL OR tid IS NULL OR pid <= 0 OR tid <= 0 OR comm IS NULL OR comm = ''",
+            "args IS NOT NULL AND NOT json_valid(args)",
+            "path LIKE '/%' OR (op != 'symlink' AND path2 LIKE '/%')"):  # relative to the mount's root
+        found = db.ops_where(wrong)
+        assert not found, f"rows with {wrong}:\n" + "\n".join(found)
     assert db.value("SELECT count(*) FROM spool_mark WHERE run = ?", db.run) == 0
     assert not os.path.exists(f"{db.path}-spool/run-{db.run}"), "the spool is still there"
 
