@@ -11,6 +11,8 @@
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 
+#include "quiesce.h"
+
 #define DEVICE "/dev/fuse"
 
 static bool in_path(const char *name)
@@ -209,6 +211,8 @@ static int unmount_inside(const struct shim *shim, int flags)
 		return -errno;
 	if (pid == 0) {
 		err = namespace_join(&shim->namespace);
+		if (err == 0 && !(flags & MNT_DETACH))
+			quiesce(shim->mountpoint);
 		if (err == 0 && umount2(shim->mountpoint, flags) < 0)
 			err = -errno;
 		_exit(-err);
@@ -243,6 +247,10 @@ static int unmount_by_helper(const struct shim *shim, bool lazy)
 int shim_unmount(const struct shim *shim, bool lazy)
 {
 	int flags = UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0);
+	bool public = shim->place == SHIM_PUBLIC || shim->place == SHIM_PUBLIC_USER;
+
+	if (public && !lazy)
+		quiesce(shim->mountpoint);
 
 	switch (shim->place) {
 	case SHIM_PUBLIC:
