@@ -173,6 +173,13 @@ void fdcache_handles(struct fs *fs, int change)
 	atomic_fetch_add_explicit(&fs->fdcache->handles, change, memory_order_relaxed);
 }
 
+bool fdcache_full(struct fs *fs)
+{
+	int handles = atomic_load_explicit(&fs->fdcache->handles, memory_order_relaxed);
+
+	return (unsigned int)handles + CACHED_MIN >= fs->fdcache->room;
+}
+
 /* --- eviction ------------------------------------------------------------------------------------------------------ */
 
 /* The handle that will bring the node's descriptor back; NULL where there is none. */

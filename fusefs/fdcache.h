@@ -64,6 +64,9 @@ void fdcache_detach(struct fs *fs, struct node *node);
 /* An open file has come (+1) or gone (-1): the cache has so much less, or more, room. */
 void fdcache_handles(struct fs *fs, int change);
 
+/* Whether only the descriptors are left that the daemon needs itself: files that clients open get -EMFILE then. */
+bool fdcache_full(struct fs *fs);
+
 /* After -EMFILE from an open: closes some descriptors. False when there is none to close. */
 bool fdcache_relieve(struct fs *fs);
 

@@ -156,7 +156,8 @@ int64_t do_ioctl(struct fs *fs, struct call *c)
 	(void)fs;
 	if (!c->fh || !is_known_ioctl(c->flags) || c->length > sizeof(arg) || c->count > sizeof(arg))
 		return -ENOTTY;
-	memcpy(arg.bytes, c->data, c->length);
+	if (c->length) /* else there is no data to point to */
+		memcpy(arg.bytes, c->data, c->length);
 	result = FS_CALL(c, ioctl(c->fh->fd, c->flags, &arg));
 	if (result < 0)
 		return -errno;

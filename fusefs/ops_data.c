@@ -67,8 +67,11 @@ static int open_by_descriptor(struct fs *fs, struct call *c, int flags)
 int64_t do_open(struct fs *fs, struct call *c)
 {
 	int flags = backing_flags(c->flags);
-	int fd = open_by_name(fs, c, flags);
+	int fd;
 
+	if (fdcache_full(fs))
+		return -EMFILE;
+	fd = open_by_name(fs, c, flags);
 	if (fd == -ESTALE || fd == -ENOENT || fd == -ELOOP || fd == -EMFILE || fd == -ENXIO)
 		fd = open_by_descriptor(fs, c, flags);
 	if (fd < 0)

@@ -72,7 +72,7 @@ static bool hand_out(struct node *node)
 int64_t do_opendir(struct fs *fs, struct call *c)
 {
 	struct fdref ref;
-	int fd, err = fdref_get(fs, c->node, &ref);
+	int fd, err = fdcache_full(fs) ? -EMFILE : fdref_get(fs, c->node, &ref);
 
 	if (err < 0)
 		return err;

@@ -109,7 +109,7 @@ int64_t do_create(struct fs *fs, struct call *c)
 {
 	struct inode_info info;
 	struct fdref dir;
-	int fd, err = fdref_get(fs, c->parent, &dir);
+	int fd, err = fdcache_full(fs) ? -EMFILE : fdref_get(fs, c->parent, &dir);
 
 	if (err < 0)
 		return err;

@@ -8,10 +8,11 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "fdcache.h"
 #include "recorder.h"
 
 #define SETS 64
-#define WAYS 4 /* up to 256 threads are remembered, with a descriptor each */
+#define WAYS 4 /* up to 256 threads are remembered, with a descriptor each; fewer where descriptors are few */
 #define CMDLINE_MAX 4096
 #define COMM_CHECK_NS 100000	/* an exec takes longer */
 #define STAT_CHECK_NS 20000000
@@ -35,15 +36,19 @@ struct who_set {
 
 struct who_table {
 	struct who_set sets[SETS];
+	unsigned int n_sets; /* in use */
 	uint32_t kernel; /* process id of tid 0; under the lock of its set */
 };
 
 int who_table_new(struct who_table **ret_table)
 {
 	struct who_table *table = calloc(1, sizeof(*table));
+	struct rlimit limit = { .rlim_cur = SETS };
 
 	if (!table)
 		return -ENOMEM;
+	getrlimit(RLIMIT_NOFILE, &limit);
+	table->n_sets = (unsigned int)(limit.rlim_cur < 4 * WAYS * SETS ? limit.rlim_cur / (4 * WAYS) + 1 : SETS);
 	for (int i = 0; i < SETS; i++)
 		pthread_mutex_init(&table->sets[i].lock, NULL);
 	*ret_table = table;
@@ -161,8 +166,10 @@ static void meet(struct fs *fs, struct known *k, pid_t tid, uid_t uid, gid_t gid
 	int auto_close dir_fd = open_proc(tid);
 	struct stat_info stat = {};
 
-	if (k->tid)
+	if (k->tid) {
 		close(k->comm_fd);
+		fdcache_handles(fs, -1);
+	}
 	*k = (struct known){ .tid = tid, .uid = uid, .gid = gid, .seen_ns = now, .stat_ns = now, .comm_fd = -1 };
 	if (dir_fd >= 0) {
 		k->comm_fd = openat(dir_fd, "comm", O_RDONLY | O_CLOEXEC);
@@ -173,7 +180,9 @@ static void meet(struct fs *fs, struct known *k, pid_t tid, uid_t uid, gid_t gid
 	k->start_ticks = stat.start_ticks;
 	k->arg_start = stat.arg_start;
 	k->process = record_process(fs, k, dir_fd, &stat, in_fault);
-	if (k->comm_fd < 0)
+	if (k->comm_fd >= 0)
+		fdcache_handles(fs, 1);
+	else
 		k->tid = 0; /* in another pid namespace, or gone: not to be remembered */
 }
 
@@ -227,7 +236,7 @@ static uint32_t kernel_process(struct fs *fs)
 uint32_t who_is(struct fs *fs, pid_t tid, uid_t uid, gid_t gid, bool in_fault, uid_t *ret_uid, gid_t *ret_gid)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
-	struct who_set *set = &fs->who->sets[(unsigned int)tid % SETS];
+	struct who_set *set = &fs->who->sets[(unsigned int)tid % fs->who->n_sets];
 	struct known *k;
 	uint32_t process;
 

@@ -49,9 +49,15 @@ def run(*command, check=True, timeout=120, **kwargs):
     done = subprocess.run(
         [str(word) for word in command], capture_output=True, text=True, errors="surrogateescape",
         timeout=timeout * SLOW, **kwargs)
+    no_reports(done.stderr)
     if check and done.returncode != 0:
         raise AssertionError(f"{command}: exit status {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
     return done
+
+
+def no_reports(text):
+    """UBSan beside ASan reports on standard error whatever its log_path says."""
+    assert "runtime error:" not in text and "Sanitizer" not in text, text
 
 
 def git(*args, cwd=None, **kwargs):
@@ -147,6 +153,7 @@ class Mount:
     def read_log(self):
         self.log.seek(0)
         self.stderr = self.log.read().decode(errors="surrogateescape")
+        no_reports(self.stderr)
         return self.stderr
 
     def give_up(self):
