@@ -33,7 +33,8 @@ static void on_stop(int sig)
 static int enter_namespaces(const char *folder)
 {
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
-		return log_errno(errno, "cannot make a private mount namespace");
+		return log_errno(errno, "cannot make a private mount namespace%s",
+			errno == EINVAL ? " (in a chroot, its root has to be a mount point)" : "");
 	if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
 		return log_errno(errno, "cannot mount /proc for the benchmark's processes");
 	if (mount("fstape", folder, "tmpfs", MS_NOSUID, "mode=0700,size=64m") < 0)
