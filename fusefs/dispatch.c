@@ -27,7 +27,7 @@ fuse_req_t dispatch_request(void)
 /* Whoever opened the file answers for what the kernel does with it later; FORGET is put down to the last who asked. */
 static void note_process(struct fs *fs, enum op_id op, struct call *c)
 {
-	bool in_fault = op == OP_read || op == OP_write;
+	bool limited = op == OP_read || op == OP_write || op == OP_flush; /* who.h says why */
 	uid_t uid = c->uid;
 	gid_t gid = c->gid;
 
@@ -36,7 +36,7 @@ static void note_process(struct fs *fs, enum op_id op, struct call *c)
 	else if (c->tid == 0 && c->node)
 		c->process = c->node->process;
 	if (!c->process)
-		c->process = who_is(fs, c->tid, c->uid, c->gid, in_fault, &uid, &gid);
+		c->process = who_is(fs, c->tid, c->uid, c->gid, limited, &uid, &gid);
 	c->other_ids = c->tid && (uid != c->uid || gid != c->gid);
 }
 

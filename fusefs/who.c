@@ -26,7 +26,7 @@ struct known {
 	char comm[16];
 	uint64_t start_ticks, arg_start;
 	int64_t seen_ns, stat_ns;
-	bool incomplete; /* the command line could not be read yet */
+	bool incomplete; /* what a limited look leaves out is missing */
 };
 
 struct who_set {
@@ -84,7 +84,6 @@ static const char *stat_field(const char *text, int number)
 }
 
 struct stat_info {
-	pid_t ppid;
 	uint64_t start_ticks;
 	uint64_t arg_start; /* where the arguments are in memory: another place after each exec, as stacks are randomized */
 };
@@ -93,16 +92,15 @@ static int read_stat(int dir_fd, struct stat_info *ret_info)
 {
 	struct strbuf auto_strbuf text = {};
 	int err = read_file_at(dir_fd, "stat", 8192, &text);
-	const char *ppid, *start, *arg;
+	const char *start, *arg;
 
 	if (err < 0)
 		return err;
-	ppid = stat_field(text.buf, 4);
 	start = stat_field(text.buf, 22);
 	arg = stat_field(text.buf, 48);
-	if (!ppid || !start)
+	if (!start)
 		return -EIO;
-	*ret_info = (struct stat_info){ atoi(ppid), strtoull(start, NULL, 10), arg ? strtoull(arg, NULL, 10) : 0 };
+	*ret_info = (struct stat_info){ strtoull(start, NULL, 10), arg ? strtoull(arg, NULL, 10) : 0 };
 	return 0;
 }
 
@@ -129,39 +127,37 @@ static bool read_comm(int fd, char comm[static 16])
 	return true;
 }
 
-static pid_t read_tgid(int dir_fd, pid_t tid)
+/* A number of /proc/PID/status, proc(5), whose line starts with `key`. */
+static pid_t status_field(const struct strbuf *status, const char *key, pid_t otherwise)
 {
-	struct strbuf auto_strbuf text = {};
-	const char *at;
+	const char *at = status->buf ? strstr(status->buf, key) : NULL;
 
-	if (read_file_at(dir_fd, "status", 8192, &text) < 0)
-		return tid;
-	at = strstr(text.buf, "\nTgid:");
-	return at ? atoi(at + 6) : tid;
+	return at ? atoi(at + strlen(key)) : otherwise;
 }
 
 /* Everything about a thread, as a record in the spool. Returns its process id, 0 when there is no room. */
-static uint32_t record_process(struct fs *fs, struct known *k, int dir_fd, const struct stat_info *stat, bool in_fault)
+static uint32_t record_process(struct fs *fs, struct known *k, int dir_fd, bool limited)
 {
-	struct strbuf auto_strbuf cmdline = {};
+	struct strbuf auto_strbuf cmdline = {}, status = {};
 	char exe[PATH_MAX];
-	ssize_t exe_len = readlinkat(dir_fd, "exe", exe, sizeof(exe));
+	ssize_t exe_len = limited ? 0 : readlinkat(dir_fd, "exe", exe, sizeof(exe));
 	struct process_record record = {
 		.tid = k->tid,
-		.tgid = read_tgid(dir_fd, k->tid),
-		.ppid = stat->ppid,
 		.uid = k->uid,
 		.gid = k->gid,
-		.start_ticks = stat->start_ticks,
+		.start_ticks = k->start_ticks,
 	};
 
-	k->incomplete = in_fault || read_file_at(dir_fd, "cmdline", CMDLINE_MAX, &cmdline) < 0;
+	read_file_at(dir_fd, "status", 8192, &status);
+	record.tgid = status_field(&status, "\nTgid:", k->tid);
+	record.ppid = status_field(&status, "\nPPid:", 0);
+	k->incomplete = limited || read_file_at(dir_fd, "cmdline", CMDLINE_MAX, &cmdline) < 0;
 	return recorder_process(fs->recorder, &record, k->comm, exe, exe_len > 0 ? (size_t)exe_len : 0, cmdline.buf,
 		cmdline.len);
 }
 
 /* A thread met for the first time, or that has become another. */
-static void meet(struct fs *fs, struct known *k, pid_t tid, uid_t uid, gid_t gid, bool in_fault, int64_t now)
+static void meet(struct fs *fs, struct known *k, pid_t tid, uid_t uid, gid_t gid, bool limited, int64_t now)
 {
 	int auto_close dir_fd = open_proc(tid);
 	struct stat_info stat = {};
@@ -175,29 +171,30 @@ static void meet(struct fs *fs, struct known *k, pid_t tid, uid_t uid, gid_t gid
 		k->comm_fd = openat(dir_fd, "comm", O_RDONLY | O_CLOEXEC);
 		if (k->comm_fd >= 0)
 			read_comm(k->comm_fd, k->comm);
-		read_stat(dir_fd, &stat);
+		if (!limited)
+			read_stat(dir_fd, &stat);
 	}
 	k->start_ticks = stat.start_ticks;
 	k->arg_start = stat.arg_start;
-	k->process = record_process(fs, k, dir_fd, &stat, in_fault);
+	k->process = record_process(fs, k, dir_fd, limited);
 	if (k->comm_fd >= 0)
 		fdcache_handles(fs, 1);
 	else
 		k->tid = 0; /* in another pid namespace, or gone: not to be remembered */
 }
 
-static bool is_same(struct known *k, bool in_fault, int64_t now)
+static bool is_same(struct known *k, bool limited, int64_t now)
 {
 	char comm[16];
 	struct stat_info stat;
 
-	if (k->incomplete && !in_fault)
+	if (k->incomplete && !limited)
 		return false;
 	if (now - k->seen_ns < COMM_CHECK_NS)
 		return true;
 	if (!read_comm(k->comm_fd, comm) || strcmp(comm, k->comm) != 0)
 		return false;
-	if (now - k->stat_ns > STAT_CHECK_NS) {
+	if (!limited && now - k->stat_ns > STAT_CHECK_NS) {
 		int auto_close dir_fd = open_proc(k->tid);
 
 		if (dir_fd < 0 || read_stat(dir_fd, &stat) < 0 || stat.start_ticks != k->start_ticks ||
@@ -233,7 +230,7 @@ static uint32_t kernel_process(struct fs *fs)
 	return fs->who->kernel;
 }
 
-uint32_t who_is(struct fs *fs, pid_t tid, uid_t uid, gid_t gid, bool in_fault, uid_t *ret_uid, gid_t *ret_gid)
+uint32_t who_is(struct fs *fs, pid_t tid, uid_t uid, gid_t gid, bool limited, uid_t *ret_uid, gid_t *ret_gid)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
 	struct who_set *set = &fs->who->sets[(unsigned int)tid % fs->who->n_sets];
@@ -246,8 +243,8 @@ uint32_t who_is(struct fs *fs, pid_t tid, uid_t uid, gid_t gid, bool in_fault, u
 		*ret_uid = *ret_gid = 0;
 	} else {
 		k = find(set, tid);
-		if (k->tid != tid || !is_same(k, in_fault, now))
-			meet(fs, k, tid, uid, gid, in_fault, now);
+		if (k->tid != tid || !is_same(k, limited, now))
+			meet(fs, k, tid, uid, gid, limited, now);
 		k->seen_ns = now;
 		process = k->process;
 		*ret_uid = k->uid;

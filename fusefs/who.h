@@ -9,8 +9,11 @@
  * when a thread has been silent for longer than an exec can be quicker than; /proc/TID/stat, which tells two programs of
  * the same name apart, less often.
  *
- * /proc is no part of the mount, so reading it can't wait for us - except for the command line, which needs the caller's
- * memory: it is not read for requests that may come from a page fault.
+ * /proc is no part of the mount, but reading it can wait for the caller all the same, who waits for us. A caller in a page
+ * fault may hold the lock of its memory, which the command line needs. A caller in execve(2) that closes its
+ * close-on-exec files holds exec_update_lock, which stat and the links (exe, cwd, ...) need, of this process and of anyone
+ * who looks. So requests that come from such places get a limited look: comm and status, which take neither; the rest is
+ * read with the thread's next other request.
  */
 #ifndef FSTAPE_WHO_H
 #define FSTAPE_WHO_H
@@ -23,9 +26,9 @@ int who_table_new(struct who_table **ret_table);
 void who_table_free(struct fs *fs);
 
 /*
- * The process id (event.h) of a thread at this moment. `in_fault`: the request may come from a page fault.
- * Tid 0, the kernel itself, has a row of its own. *ret_uid and *ret_gid: what its row says. Any worker may call it.
+ * The process id (event.h) of a thread at this moment. `limited`: the request may come from a page fault
+ * or from within execve(2). Tid 0, the kernel itself, has a row of its own. *ret_uid and *ret_gid: what its row says. Any worker may call it.
  */
-uint32_t who_is(struct fs *fs, pid_t tid, uid_t uid, gid_t gid, bool in_fault, uid_t *ret_uid, gid_t *ret_gid);
+uint32_t who_is(struct fs *fs, pid_t tid, uid_t uid, gid_t gid, bool limited, uid_t *ret_uid, gid_t *ret_gid);
 
 #endif
