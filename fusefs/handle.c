@@ -61,3 +61,27 @@ void handle_release(struct fs *fs, struct call *c, struct handle *handle)
 	unlist(fs, handle);
 	FS_CALL(c, (handle_put(fs, handle), 0));
 }
+
+void handle_free_list(struct handle *handles)
+{
+	while (handles) {
+		struct handle *handle = handles;
+
+		handles = handle->next;
+		close(handle->fd);
+		dir_stream_free(handle->dir);
+		free(handle);
+	}
+}
+
+void handle_discard(struct handle *list)
+{
+	while (list) {
+		struct handle *next = list->next;
+
+		close(list->fd);
+		dir_stream_free(list->dir);
+		free(list);
+		list = next;
+	}
+}

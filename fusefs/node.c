@@ -8,6 +8,8 @@
 #include <xxhash.h>
 
 #include "fdcache.h"
+#include "handle.h"
+#include "handle.h"
 #include "path.h"
 
 #define MIN_BITS 10
@@ -421,9 +423,11 @@ void node_table_free(struct fs *fs)
 	for (size_t i = 0; i < (size_t)1 << table->bits; i++) {
 		struct node *garbage = table->by_inode[i];
 
-		for (struct node *node = garbage; node; node = node->hash_next)
+		for (struct node *node = garbage; node; node = node->hash_next) {
+			handle_free_list(node->handles);
 			if (node == table->root)
 				node->fd = -1; /* source_fd is the mount's own */
+		}
 		free_garbage(garbage);
 	}
 	free(table->by_inode);
