@@ -34,6 +34,7 @@ struct recorder;
 struct fs {
 	struct options options;
 	int source_fd; /* O_RDONLY: of the real directory, opened before anything is mounted over it */
+	bool detached;	 /* the mountpoint has been given up already */
 	bool privileged; /* root: callers' identities are taken on, file handles can be opened */
 	struct node_table *nodes;
 	struct fdcache *fdcache;

@@ -80,12 +80,13 @@ static void free_tables(struct fs *fs)
 }
 
 /* Lazily: those who still use it go on, and the connection ends with the last of them. */
-static void detach(const struct fs *fs)
+static void detach(struct fs *fs)
 {
 	const char *mountpoint = fs->options.mountpoint;
 	char *argv[] = { "fusermount3", "-u", "-q", "-z", "--", (char *)(uintptr_t)mountpoint, NULL };
 	pid_t pid;
 
+	fs->detached = true;
 	if (umount2(mountpoint, MNT_DETACH) == 0 || errno == EINVAL)
 		return;
 	if (posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ) == 0)
