@@ -612,6 +612,24 @@ def libc_ofd_lock(file):
     fcntl.fcntl(file, f_ofd_setlkw, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
 
 
+@pytest.mark.parametrize("cache", ["never", "always"])
+def test_exec_with_an_open_file(box, cache):
+    """
+    The kernel closes close-on-exec files within exec: it sends a FLUSH and waits, with the process's credentials locked.
+    Whoever answers must not ask /proc for what needs that lock.
+    """
+    def action(mnt):
+        file = os.open(mnt / "f", os.O_RDWR | os.O_CREAT)
+        for _ in range(30):
+            child = os.fork()
+            if child == 0:
+                os.execv("/bin/true", ["true"])
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        os.close(file)
+    db = box.recorded(action, cache=cache, patience=20)
+    assert db.value("SELECT count(DISTINCT pid) FROM ops WHERE op = 'flush'") == 31
+
+
 def test_errors_have_names(box):
     def action(mnt):
         for name in ("missing", "x" * 256):
