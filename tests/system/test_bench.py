@@ -2,6 +2,7 @@
 """bench, compare and quickstart: right results, and nothing left behind however they end."""
 import json
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -133,12 +134,28 @@ def test_repository_of_the_user(box, leaves_nothing):
           "--dir", leaves_nothing)
 
 
+@pytest.fixture
+def endless_bench():
+    """Starts benchmarks that do not end by themselves; none outlives the test, whatever fails."""
+    started = []
+
+    def start(db, *args):
+        child = subprocess.Popen([FSTAPE, "bench", db, "--rounds", "1000", *args], stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        started.append(child)
+        return child
+
+    yield start
+    for child in started:
+        child.kill()
+        child.communicate()
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 @pytest.mark.parametrize("through", ["native", "shim"])
-def test_stopped(box, leaves_nothing, number, through):
-    child = subprocess.Popen([FSTAPE, "bench", box.db, "--fs", "ext4,btrfs", "--files", "1000", "--rounds", "1000",
-                              "--through", through, "--dir", leaves_nothing], stdin=subprocess.DEVNULL,
-                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+def test_stopped(box, leaves_nothing, endless_bench, number, through):
+    child = endless_bench(box.db, "--fs", "ext4,btrfs", "--files", "1000", "--through", through,
+                          "--dir", leaves_nothing)
 
     def measured():
         try:
@@ -161,11 +178,11 @@ def test_stopped(box, leaves_nothing, number, through):
     assert db.value("PRAGMA integrity_check") == "ok"
 
 
-def test_killed_worker(box, leaves_nothing):
+def test_killed_worker(box, leaves_nothing, endless_bench):
     """The process that does the work, not the one that waits for it."""
-    child = subprocess.Popen([FSTAPE, "bench", box.db, "--fs", "ext4", "--rounds", "1000", "--dir", leaves_nothing],
-                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    worker = wait_until(lambda: run("ps", "--ppid", child.pid, "-o", "pid=", check=False).stdout.split(), 20, "worker")
+    child = endless_bench(box.db, "--fs", "ext4", "--dir", leaves_nothing)
+    children = pathlib.Path(f"/proc/{child.pid}/task/{child.pid}/children")
+    worker = wait_until(lambda: children.read_text().split(), 20, "worker")
     time.sleep(3)
     os.kill(int(worker[0]), signal.SIGKILL)
     _, err = child.communicate(timeout=60 * SLOW)
