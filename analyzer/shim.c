@@ -11,6 +11,7 @@
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 
+#include "mountinfo.h"
 #include "quiesce.h"
 
 #define DEVICE "/dev/fuse"
@@ -201,6 +202,43 @@ int shim_joinable(struct shim *shim)
 	return err < 0 ? log_errno(err, "cannot join the mount namespace of fstapefs") : 0;
 }
 
+static int unmount_by_helper(const char *mountpoint, bool lazy);
+
+/*
+ * The shim's mounts inside its mount, the innermost first: each filesystem inside the source has one. `by_helper`: with
+ * fusermount3. 0 or -errno of the first that can't be unmounted.
+ */
+static int unmount_submounts(const char *mountpoint, const struct mountinfo *list, bool by_helper)
+{
+	size_t len = strlen(mountpoint);
+	int err;
+
+	if (!list)
+		return 0;
+	err = unmount_submounts(mountpoint, list->next, by_helper);
+	if (err < 0 || strcmp(list->fs_type, "fuse.fstapefs") != 0 ||
+		strncmp(list->mountpoint, mountpoint, len) != 0 || list->mountpoint[len] != '/')
+		return err;
+	quiesce(list->mountpoint);
+	if (by_helper)
+		return unmount_by_helper(list->mountpoint, false);
+	return umount2(list->mountpoint, UMOUNT_NOFOLLOW) < 0 ? -errno : 0;
+}
+
+/* The mount with what is in it; lazily, that goes along by itself. */
+static int unmount_tree(const char *mountpoint, int flags, bool by_helper)
+{
+	struct mountinfo *list = flags & MNT_DETACH ? NULL : mountinfo_read();
+	int err = unmount_submounts(mountpoint, list, by_helper);
+
+	mountinfo_free(list);
+	if (err < 0)
+		return err;
+	if (by_helper)
+		return unmount_by_helper(mountpoint, flags & MNT_DETACH);
+	return umount2(mountpoint, flags) < 0 ? -errno : 0;
+}
+
 /* -errno of umount2(2), called in the shim's namespaces by a child. */
 static int unmount_inside(const struct shim *shim, int flags)
 {
@@ -213,8 +251,8 @@ static int unmount_inside(const struct shim *shim, int flags)
 		err = namespace_join(&shim->namespace);
 		if (err == 0 && !(flags & MNT_DETACH))
 			quiesce(shim->mountpoint);
-		if (err == 0 && umount2(shim->mountpoint, flags) < 0)
-			err = -errno;
+		if (err == 0)
+			err = unmount_tree(shim->mountpoint, flags, false);
 		_exit(-err);
 	}
 	while (waitpid(pid, &status, 0) < 0)
@@ -224,7 +262,7 @@ static int unmount_inside(const struct shim *shim, int flags)
 }
 
 /* fusermount3 says what went wrong in words only; EBUSY is by far the most likely. */
-static int unmount_by_helper(const struct shim *shim, bool lazy)
+static int unmount_by_helper(const char *mountpoint, bool lazy)
 {
 	pid_t pid = fork();
 	int status;
@@ -235,7 +273,7 @@ static int unmount_by_helper(const struct shim *shim, bool lazy)
 		int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
 		dup2(null, STDERR_FILENO);
-		execlp("fusermount3", "fusermount3", lazy ? "-uz" : "-u", "--", shim->mountpoint, NULL);
+		execlp("fusermount3", "fusermount3", lazy ? "-uz" : "-u", "--", mountpoint, NULL);
 		_exit(127);
 	}
 	while (waitpid(pid, &status, 0) < 0)
@@ -254,9 +292,9 @@ int shim_unmount(const struct shim *shim, bool lazy)
 
 	switch (shim->place) {
 	case SHIM_PUBLIC:
-		return umount2(shim->mountpoint, flags) < 0 ? -errno : 0;
+		return unmount_tree(shim->mountpoint, flags, false);
 	case SHIM_PUBLIC_USER:
-		return unmount_by_helper(shim, lazy);
+		return unmount_tree(shim->mountpoint, flags, true);
 	default:
 		return unmount_inside(shim, flags);
 	}

@@ -3,11 +3,11 @@
 
 #include "dispatch.h"
 #include "handle.h"
-#include "node.h"
+#include "mount.h"
 
 static struct node *node_at(fuse_req_t r, fuse_ino_t ino)
 {
-	return node_from_ino(fuse_req_userdata(r), ino);
+	return mount_node(fuse_req_userdata(r), ino);
 }
 
 #define CALL(...) (&(struct call){ __VA_ARGS__ })

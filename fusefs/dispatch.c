@@ -5,6 +5,7 @@
 #include "dir.h"
 #include "event_args.h"
 #include "handle.h"
+#include "mount.h"
 #include "node.h"
 #include "path.h"
 #include "recorder.h"
@@ -161,15 +162,17 @@ static void finish(struct fs *fs, fuse_req_t req, enum op_id op, struct call *c,
 
 void dispatch_complete(fuse_req_t req, enum op_id op, struct call *c, int64_t result)
 {
-	finish(fuse_req_userdata(req), req, op, c, result);
+	finish(c->mount->fs, req, op, c, result);
 }
 
 void dispatch(fuse_req_t req, enum op_id op, struct call *c)
 {
-	struct fs *fs = fuse_req_userdata(req);
+	struct mount *mount = fuse_req_userdata(req);
+	struct fs *fs = mount->fs;
 	const struct fuse_ctx *ctx = fuse_req_ctx(req);
 	int64_t result;
 
+	c->mount = mount;
 	c->uid = ctx->uid;
 	c->gid = ctx->gid;
 	c->tid = ctx->pid;

@@ -3,18 +3,21 @@
 
 #include <limits.h>
 
+#include "mount.h"
 #include "node.h"
 #include "path.h"
 #include "recorder.h"
 
-struct fuse_entry_param entry_param(const struct fs *fs, struct node *node, const struct inode_info *info)
+struct fuse_entry_param entry_param(const struct mount *mount, struct node *node, const struct inode_info *info)
 {
+	const struct options *options = &mount->fs->options;
+
 	return (struct fuse_entry_param){
-		.ino = node_to_ino(fs, node),
+		.ino = mount_ino(mount, node),
 		.generation = node->id,
 		.attr = info->stat,
-		.attr_timeout = fs->options.attr_timeout,
-		.entry_timeout = fs->options.entry_timeout,
+		.attr_timeout = options->attr_timeout,
+		.entry_timeout = options->entry_timeout,
 	};
 }
 
@@ -25,7 +28,7 @@ int entry_fill(struct fs *fs, struct call *c, const struct inode_info *info, boo
 	if (err < 0)
 		return err;
 	c->node_id = c->node->id;
-	c->entry = entry_param(fs, c->node, info);
+	c->entry = entry_param(c->mount, c->node, info);
 	return 0;
 }
 

@@ -22,6 +22,6 @@ void entry_initial(struct fs *fs, struct call *c, const struct inode_info *info,
 	uint32_t path, uint64_t node_id);
 
 /* The fields of an answer about `node`. */
-struct fuse_entry_param entry_param(const struct fs *fs, struct node *node, const struct inode_info *info);
+struct fuse_entry_param entry_param(const struct mount *mount, struct node *node, const struct inode_info *info);
 
 #endif

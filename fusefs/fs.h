@@ -10,7 +10,8 @@
  *   path.c      ids of paths, for events
  *   who.c       the threads behind requests, for events
  *   recorder.c  events -> spool -> database
- *   session.c   what is agreed with the kernel; worker.c: the threads that read its requests
+ *   mount.c     a connection to the kernel: session.c has what is agreed with it, worker.c the threads that read
+ *               its requests
  */
 #ifndef FSTAPE_FS_H
 #define FSTAPE_FS_H
@@ -28,6 +29,8 @@
 #include "options.h"
 
 struct handle;
+struct mount;
+struct mountinfo;
 struct node;
 struct recorder;
 
@@ -42,12 +45,16 @@ struct fs {
 	struct who_table *who;
 	struct lock_table *locks;
 	struct recorder *recorder; /* NULL with `norecord` */
-	struct session *session;
+	struct mount *mounts;		 /* the one asked for, then those inside it */
+	struct mountinfo *source_mounts; /* as they were before ours */
+	const struct fuse_args *mount_args; /* libfuse's options; borrowed */
 	_Atomic uint64_t handle_ids;
 };
 
 /* One request on its way through the layers. bind.c fills the arguments, a handler the results. */
 struct call {
+	struct mount *mount; /* where it came in */
+
 	/* who asks: from the FUSE header */
 	uid_t uid;
 	gid_t gid;

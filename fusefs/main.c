@@ -10,11 +10,12 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 
-#include "bind.h"
 #include "check.h"
 #include "daemon.h"
 #include "fdcache.h"
 #include "lock.h"
+#include "mount.h"
+#include "mountinfo.h"
 #include "node.h"
 #include "path.h"
 #include "recorder.h"
@@ -25,7 +26,6 @@
 
 #define LONG_TIMEOUT 1e8 /* seconds: for good */
 #define GRACE_MS 5000	 /* for users of a mount that is asked to end */
-#define INIT_MS 10000
 #define TRIM_MS 5000
 
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INCOMPLETE = 3 };
@@ -43,17 +43,6 @@ static void set_defaults(struct options *o)
 		o->attr_timeout = timeout;
 }
 
-/* The mount's name in /proc/mounts, with what libfuse's parser takes for its own escaped. */
-static int add_mount_options(struct fs *fs, struct fuse_args *args)
-{
-	struct strbuf auto_strbuf option = {};
-
-	strbuf_addf(&option, "-osubtype=fstapefs%s,fsname=", fs->privileged ? ",default_permissions" : "");
-	for (const char *at = fs->options.source; *at; at++)
-		strbuf_addf(&option, "%s%c", *at == ',' || *at == '\\' ? "\\" : "", *at);
-	return option.failed ? -ENOMEM : fuse_opt_insert_arg(args, 1, option.buf) < 0 ? -ENOMEM : 0;
-}
-
 static int make_tables(struct fs *fs)
 {
 	struct inode_info info;
@@ -62,16 +51,16 @@ static int make_tables(struct fs *fs)
 	err = err ?: node_table_new(&fs->nodes);
 	err = err ?: fdcache_new(fs, &fs->fdcache);
 	err = err ?: node_make_root(fs, &info);
+	if (err == 0)
+		fs->mounts->root = fs->nodes->root;
 	err = err ?: path_table_new(&fs->paths);
 	err = err ?: who_table_new(&fs->who);
 	err = err ?: lock_table_new(&fs->locks);
-	err = err ?: session_new(&fs->session);
 	return err < 0 ? log_errno(err, "%s", fs->options.source) : 0;
 }
 
 static void free_tables(struct fs *fs)
 {
-	session_free(fs);
 	lock_table_free(fs);
 	who_table_free(fs);
 	path_table_free(fs);
@@ -109,29 +98,59 @@ static void trim_if_due(struct fs *fs, size_t *peak)
 	}
 }
 
-/* Until the mount has ended. The first signal asks its users to finish, the second does not wait for them. */
-static void wait_for_end(struct fs *fs, struct worker_pool *pool, int signal_fd)
+/* What wait_for_end() waits for: the signals, and the workers of each mount. */
+static struct pollfd *watch(const struct fs *fs, int signal_fd, size_t *ret_count)
 {
-	struct pollfd fds[] = { { worker_pool_fd(pool), POLLIN, 0 }, { signal_fd, POLLIN, 0 } };
+	size_t count = 1;
+	struct pollfd *fds;
+
+	for (const struct mount *mount = fs->mounts; mount; mount = mount->next)
+		count++;
+	fds = calloc(count, sizeof(*fds));
+	if (!fds)
+		return NULL;
+	*ret_count = count;
+	*fds = (struct pollfd){ signal_fd, POLLIN, 0 };
+	for (const struct mount *mount = fs->mounts; mount; mount = mount->next)
+		fds[--count] = (struct pollfd){ worker_pool_fd(mount->pool), POLLIN, 0 };
+	return fds;
+}
+
+/* Takes those that have ended out of the list. True: there are none left. */
+static bool all_over(struct pollfd *fds, size_t count)
+{
+	bool over = true;
+
+	for (size_t i = 1; i < count; i++) {
+		if (fds[i].revents)
+			fds[i].fd = -1;
+		over &= fds[i].fd < 0;
+	}
+	return over;
+}
+
+/* Until every mount has ended. The first signal asks their users to finish, the second does not wait for them. */
+static void wait_for_end(struct fs *fs, int signal_fd)
+{
+	size_t count = 0, peak = 0;
+	auto_free struct pollfd *fds = watch(fs, signal_fd, &count);
+	struct signalfd_siginfo info;
 	int signals = 0;
-	size_t peak = 0;
 
-	for (;;) {
-		struct signalfd_siginfo info;
-		int got = poll(fds, 2, signals ? GRACE_MS : TRIM_MS);
+	while (fds) {
+		int got = poll(fds, count, signals ? GRACE_MS : TRIM_MS);
 
-		if (fds[0].revents && got > 0)
+		if (got > 0 && all_over(fds, count))
 			return;
-		if (got == 0 && !signals) {
+		if (got == 0 && !signals)
 			trim_if_due(fs, &peak);
-			continue;
+		if ((got > 0 && read(signal_fd, &info, sizeof(info)) > 0) || (got == 0 && signals)) {
+			if (signals++ == 0)
+				detach(fs);
+			else
+				for (struct mount *mount = fs->mounts; mount; mount = mount->next)
+					worker_pool_stop(mount->pool);
 		}
-		if (got > 0 && read(signal_fd, &info, sizeof(info)) < 0)
-			continue;
-		if (got >= 0 && signals++ == 0)
-			detach(fs);
-		else if (got >= 0)
-			worker_pool_stop(pool);
 	}
 }
 
@@ -142,26 +161,11 @@ static void note_capabilities(struct fs *fs)
 
 	if (!fs->recorder)
 		return;
-	session_capabilities(fs->session, &offered_bits, &taken_bits);
+	session_capabilities(fs->mounts->session, &offered_bits, &taken_bits);
 	offered = runinfo_capabilities(offered_bits);
 	taken = runinfo_capabilities(taken_bits);
 	recorder_set_text(fs->recorder, "capabilities_offered", offered);
 	recorder_set_text(fs->recorder, "capabilities_taken", taken);
-}
-
-/* The kernel has its answer to INIT, or has gone. */
-static int wait_for_init(struct fs *fs, struct worker_pool *pool)
-{
-	struct pollfd fds[] = { { session_ready_fd(fs->session), POLLIN, 0 }, { worker_pool_fd(pool), POLLIN, 0 } };
-
-	while (poll(fds, 2, INIT_MS) < 0 && errno == EINTR)
-		;
-	if (fds[0].revents) {
-		note_capabilities(fs);
-		return 0;
-	}
-	log_msg("%s: the kernel does not take up the mount", fs->options.mountpoint);
-	return -EIO;
 }
 
 static void announce(struct fs *fs, struct daemon *daemon)
@@ -174,51 +178,29 @@ static void announce(struct fs *fs, struct daemon *daemon)
 	daemon_ready(daemon);
 }
 
-static int serve(struct fs *fs, struct fuse_session *se, struct daemon *daemon, int signal_fd)
+static int mount_and_serve(struct fs *fs, struct daemon *daemon, int signal_fd)
 {
-	struct worker_pool *pool;
-	int err = session_hook(fs, se);
+	int err = mount_start(fs->mounts);
 
-	err = err ?: worker_pool_start(fs, se, &pool);
-	if (err < 0)
-		return log_errno(err, "%s: cannot serve", fs->options.mountpoint);
-	err = wait_for_init(fs, pool);
 	if (err == 0) {
+		note_capabilities(fs);
+		submounts_start(fs);
 		announce(fs, daemon);
-		wait_for_end(fs, pool, signal_fd);
-	} else {
-		worker_pool_stop(pool);
+		wait_for_end(fs, signal_fd);
 	}
-	worker_pool_free(pool);
+	for (struct mount *mount = fs->mounts; mount; mount = mount->next)
+		mount_stop(mount);
 	lock_table_stop(fs);
-	return err;
-}
+	/* The innermost mounts first. */
+	while (fs->mounts) {
+		struct mount **last = &fs->mounts, *mount;
 
-/* Before anything is made: this is where options that nobody knows come out. NULL: the message has been printed. */
-static struct fuse_session *make_session(struct fs *fs, struct fuse_args *args)
-{
-	struct fuse_lowlevel_ops ops = bind_ops;
-	struct fuse_session *se = NULL;
-
-	ops.init = session_init;
-	if (add_mount_options(fs, args) == 0)
-		se = fuse_session_new(args, &ops, sizeof(ops), fs);
-	if (!se)
-		log_msg("fstapefs -h prints help");
-	return se;
-}
-
-static int mount_and_serve(struct fs *fs, struct fuse_session *se, struct daemon *daemon, int signal_fd)
-{
-	int err;
-
-	if (fuse_session_mount(se, fs->options.mountpoint) != 0) {
-		log_msg("%s: cannot mount%s", fs->options.mountpoint,
-			fs->privileged ? "" : " (as an ordinary user this needs fusermount3, of the package fuse3)");
-		return -EIO;
+		while ((*last)->next)
+			last = &(*last)->next;
+		mount = *last;
+		*last = NULL;
+		mount_free(mount);
 	}
-	err = serve(fs, se, daemon, signal_fd);
-	fuse_session_unmount(se);
 	return err;
 }
 
@@ -237,7 +219,7 @@ static int catch_signals(void)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static int run(struct fs *fs, struct fuse_session *se, struct daemon *daemon)
+static int run(struct fs *fs, struct daemon *daemon)
 {
 	int auto_close signal_fd = catch_signals();
 	int err = signal_fd < 0 ? -errno : make_tables(fs), finished = 0;
@@ -246,7 +228,7 @@ static int run(struct fs *fs, struct fuse_session *se, struct daemon *daemon)
 		err = recorder_open(fs, &fs->recorder);
 		err = err ?: recorder_start(fs->recorder);
 	}
-	err = err ?: mount_and_serve(fs, se, daemon, signal_fd);
+	err = err ?: mount_and_serve(fs, daemon, signal_fd);
 	/* The source is let go first: loading may take a while, and people unmount it next. */
 	free_tables(fs);
 	close(fs->source_fd);
@@ -266,7 +248,6 @@ static void print_version(void)
 static int start(struct fs *fs, struct fuse_args *args)
 {
 	struct options *o = &fs->options;
-	struct fuse_session *se;
 	struct daemon daemon;
 	int err, status = EXIT_FAILED;
 
@@ -280,13 +261,17 @@ static int start(struct fs *fs, struct fuse_args *args)
 	if (err < 0)
 		return EXIT_FAILED;
 	set_defaults(o);
-	se = make_session(fs, args);
-	if (!se)
+	fs->source_mounts = mountinfo_read();
+	fs->mount_args = args;
+	if (mount_new(fs, o->source, o->mountpoint, NULL, &fs->mounts) < 0) {
+		log_msg("fstapefs -h prints help");
 		return EXIT_USAGE;
+	}
 	mallopt(M_ARENA_MAX, 2); /* more of them would keep the memory of forgotten trees */
+	mallopt(M_MMAP_THRESHOLD, 256 << 10); /* buffers of that size go back at once when they are freed */
 	if (daemon_start(&daemon, o->foreground) == 0)
-		status = run(fs, se, &daemon);
-	fuse_session_destroy(se);
+		status = run(fs, &daemon);
+	mountinfo_free(fs->source_mounts);
 	return status;
 }
 

@@ -4,7 +4,7 @@
  *
  * Four kinds of number meet here:
  *   ino, dev   the real filesystem's; what users see (st_ino)
- *   nodeid     what the kernel calls the inode in requests: the address of its struct node, 1 for the root
+ *   nodeid     what the kernel calls the inode in requests: the address of its struct node, 1 for a mount's root
  *   id         ours: counts up, never used twice in a run; recorded, and given to the kernel as the generation, so
  *              that an address that is used again is not taken for the old inode
  *   path id    of path.h, as the node was called last
@@ -80,17 +80,6 @@ void node_table_free(struct fs *fs);
 
 /* The node of the mount's root; made once, never forgotten. */
 int node_make_root(struct fs *fs, const struct inode_info *info);
-
-/* The kernel's name for a node, and back. */
-static inline fuse_ino_t node_to_ino(const struct fs *fs, const struct node *node)
-{
-	return node == fs->nodes->root ? FUSE_ROOT_ID : (fuse_ino_t)(uintptr_t)node;
-}
-
-static inline struct node *node_from_ino(const struct fs *fs, fuse_ino_t ino)
-{
-	return ino == FUSE_ROOT_ID ? fs->nodes->root : (struct node *)(uintptr_t)ino;
-}
 
 /*
  * Finds or makes the node of an inode that was met as `name` in `parent`, and counts one look-up of the kernel.

@@ -166,7 +166,7 @@ static int add_plus(struct fs *fs, struct call *c, char *buf, size_t room, const
 		}
 		if (fresh && fs->recorder)
 			entry_initial(fs, c, &info, c->fh->fd, name, path_of_node(fs, node), node->id);
-		param = entry_param(fs, node, &info);
+		param = entry_param(c->mount, node, &info);
 	}
 	return (int)fuse_add_direntry_plus(NULL, buf, room, name, &param, entry->d_off);
 }

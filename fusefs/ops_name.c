@@ -8,6 +8,7 @@
 #include "entry.h"
 #include "fdcache.h"
 #include "handle.h"
+#include "mount.h"
 #include "node.h"
 #include "path.h"
 
@@ -34,7 +35,7 @@ int64_t do_forget(struct fs *fs, struct call *c)
 int64_t do_forget_multi(struct fs *fs, struct call *c)
 {
 	for (size_t i = 0; i < c->count; i++)
-		node_forget(fs, node_from_ino(fs, c->forgets[i].ino), c->forgets[i].nlookup);
+		node_forget(fs, mount_node(c->mount, c->forgets[i].ino), c->forgets[i].nlookup);
 	return 0;
 }
 

@@ -11,7 +11,7 @@
 
 #include "base.h"
 
-#define DEFAULT_SPOOL (64ull << 20)
+#define DEFAULT_SPOOL (32ull << 20)
 #define DEFAULT_THREADS 32u
 
 /* What fuse_opt fills; words are turned into values afterwards. */
@@ -83,7 +83,7 @@ void options_help(void)
 	       "                        drop (lose operations, counted)\n"
 	       "    load=MODE           fill the database live (default), or at the end\n"
 	       "    data=none           do not record file contents (they never are, so far)\n"
-	       "    spool=SIZE          most bytes of the spool, with K, M or G (default 64M)\n"
+	       "    spool=SIZE          most bytes of the spool, with K, M or G (default 32M)\n"
 	       "    threads=N           most worker threads (default 32)\n"
 	       "    entry_timeout=S     seconds that the kernel may keep names\n"
 	       "    attr_timeout=S      seconds that the kernel may keep attributes\n"

@@ -2,6 +2,7 @@
 #include "recorder.h"
 
 #include <inttypes.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -329,7 +330,7 @@ static int64_t load(struct recorder *recorder)
 			add_anchor(recorder);
 		note_result(recorder, got);
 		pthread_mutex_unlock(&recorder->db_lock);
-		set_priority(recorder, spool_used(recorder->spool) < spool_limit(recorder->spool) / 2);
+		set_priority(recorder, spool_used(recorder->spool) < spool_limit(recorder->spool) / 4);
 		if (got > 0)
 			total += got;
 	} while (got >= BATCH);
@@ -350,10 +351,21 @@ static bool wait_for_work(struct recorder *recorder, int64_t period_ns)
 	return !stop;
 }
 
+/* After a burst, once: what it took goes back to the system. */
+static void rest(struct recorder *recorder)
+{
+	spool_idle(recorder->spool);
+	pthread_mutex_lock(&recorder->db_lock);
+	trace_release_memory(recorder->trace);
+	pthread_mutex_unlock(&recorder->db_lock);
+	malloc_trim(0);
+}
+
 static void *loader_main(void *arg)
 {
 	struct recorder *recorder = arg;
 	int64_t period = PERIOD_BUSY_NS;
+	bool rested = false;
 
 	pthread_setname_np(pthread_self(), "loader");
 	set_priority(recorder, true);
@@ -364,6 +376,10 @@ static void *loader_main(void *arg)
 		spool_prepare(recorder->spool, SPARE_SEGMENTS); /* no space: the workers find out, and wait or drop */
 		if (!recorder->load_at_end || full)
 			got = load(recorder);
+		if (got != 0)
+			rested = false;
+		else if (period == PERIOD_IDLE_NS && !rested)
+			rest(recorder), rested = true;
 		period = got == 0 ? PERIOD_IDLE_NS : PERIOD_BUSY_NS;
 	}
 	return NULL;

@@ -6,6 +6,7 @@
 #include <sys/eventfd.h>
 #include <sys/uio.h>
 
+#include "mount.h"
 #include "worker.h"
 
 #define MAX_BACKGROUND 64 /* asynchronous requests, RELEASE among them; the kernel's 12 throttles a checkout */
@@ -34,13 +35,12 @@ int session_new(struct session **ret_session)
 	return 0;
 }
 
-void session_free(struct fs *fs)
+void session_free(struct session *session)
 {
-	if (!fs->session)
+	if (!session)
 		return;
-	close(fs->session->ready_fd);
-	free(fs->session);
-	fs->session = NULL;
+	close(session->ready_fd);
+	free(session);
 }
 
 int session_ready_fd(const struct session *session)
@@ -56,7 +56,7 @@ void session_capabilities(const struct session *session, uint64_t *ret_offered, 
 
 void session_init(void *userdata, struct fuse_conn_info *conn)
 {
-	struct fs *fs = userdata;
+	struct fs *fs = ((struct mount *)userdata)->fs;
 	unsigned int want = FUSE_CAP_ASYNC_READ | FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS |
 			    FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_DONT_MASK | FUSE_CAP_IOCTL_DIR |
 			    FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_ASYNC_DIO |
@@ -100,7 +100,7 @@ static void edit_init_answer(struct session *session, struct iovec *iov, int cou
 
 static ssize_t write_answer(int fd, struct iovec *iov, int count, void *userdata)
 {
-	struct session *session = ((struct fs *)userdata)->session;
+	struct session *session = ((struct mount *)userdata)->session;
 	uint64_t init = atomic_load_explicit(&session->init_unique, memory_order_relaxed);
 	ssize_t result;
 
@@ -120,10 +120,9 @@ static ssize_t read_request(int fd, void *buf, size_t size, void *userdata)
 	return read(fd, buf, size);
 }
 
-int session_hook(struct fs *fs, struct fuse_session *se)
+int session_hook(struct mount *mount)
 {
 	static const struct fuse_custom_io io = { .writev = write_answer, .read = read_request };
 
-	(void)fs;
-	return fuse_session_custom_io(se, &io, fuse_session_fd(se));
+	return fuse_session_custom_io(mount->se, &io, fuse_session_fd(mount->se));
 }

@@ -14,13 +14,13 @@
 struct session;
 
 int session_new(struct session **ret_session);
-void session_free(struct fs *fs);
+void session_free(struct session *session);
 
 /* libfuse's `init`: asks for what the shim uses. */
-void session_init(void *fs, struct fuse_conn_info *conn);
+void session_init(void *mount, struct fuse_conn_info *conn);
 
 /* Has libfuse's answers go through us. After the mount, before the first request is read. */
-int session_hook(struct fs *fs, struct fuse_session *se);
+int session_hook(struct mount *mount);
 
 /* Looks at a request before libfuse does. */
 void session_note_request(struct session *session, const void *request, size_t size);

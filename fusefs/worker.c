@@ -13,13 +13,14 @@
 #include "cred.h"
 #include "dir.h"
 #include "event_args.h"
+#include "mount.h"
 #include "recorder.h"
 #include "session.h"
 
 #define REQUEST_SIZE (WORKER_BUFFER_SIZE + (64u << 10)) /* the largest write, and its header */
 
 struct worker_pool {
-	struct fs *fs;
+	struct mount *mount;
 	struct fuse_session *se;
 	int fuse_fd;
 	int stop_fd; /* readable: end */
@@ -118,7 +119,7 @@ static void handle(struct worker_pool *pool, void *mem, size_t size)
 	struct fuse_buf buf = { .mem = mem, .size = size };
 
 	atomic_fetch_add_explicit(&pool->requests, 1, memory_order_relaxed);
-	session_note_request(pool->fs->session, mem, size);
+	session_note_request(pool->mount->session, mem, size);
 	kill_suidgid = wants_kill(mem, size);
 	fuse_session_process_buf(pool->se, &buf);
 }
@@ -222,17 +223,17 @@ static int start_worker(struct worker_pool *pool)
 	return -err;
 }
 
-int worker_pool_start(struct fs *fs, struct fuse_session *se, struct worker_pool **ret_pool)
+int worker_pool_start(struct mount *mount, struct worker_pool **ret_pool)
 {
 	struct worker_pool *pool = calloc(1, sizeof(*pool));
 	int flags, err;
 
 	if (!pool)
 		return -ENOMEM;
-	pool->fs = fs;
-	pool->se = se;
-	pool->fuse_fd = fuse_session_fd(se);
-	pool->most = fs->options.threads;
+	pool->mount = mount;
+	pool->se = mount->se;
+	pool->fuse_fd = fuse_session_fd(mount->se);
+	pool->most = mount->fs->options.threads;
 	pool->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	pool->over_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	pthread_mutex_init(&pool->lock, NULL);

@@ -14,7 +14,8 @@
 
 struct worker_pool;
 
-int worker_pool_start(struct fs *fs, struct fuse_session *se, struct worker_pool **ret_pool);
+/* Of a mount that has been made. */
+int worker_pool_start(struct mount *mount, struct worker_pool **ret_pool);
 
 /* Readable once the last worker has ended: the mount is gone, or worker_pool_stop() was called. */
 int worker_pool_fd(const struct worker_pool *pool);

@@ -235,6 +235,18 @@ int spool_prepare(struct spool *spool, unsigned int spare)
 	return err;
 }
 
+void spool_idle(struct spool *spool)
+{
+	struct segment *segment;
+
+	pthread_mutex_lock(&spool->lock);
+	segment = spool->segments;
+	pthread_mutex_unlock(&spool->lock);
+	/* Only new ones come in at the head meanwhile, and only the loader takes any out. */
+	for (; segment; segment = segment->next)
+		madvise(segment->map, SPOOL_SEGMENT_SIZE, MADV_DONTNEED);
+}
+
 static struct segment *segment_take_ready(struct spool *spool, bool *ret_at_limit)
 {
 	struct segment *segment;

@@ -101,6 +101,12 @@ uint64_t spool_limit(const struct spool *spool);
 /* Keeps `spare` segments ready, so that no writer waits for a file to be made. Loader only. 0 or -errno (-ENOSPC). */
 int spool_prepare(struct spool *spool, unsigned int spare);
 
+/*
+ * Nothing is being written: takes the segments' pages out of our memory. They stay in the page cache, and come back when
+ * they are touched. Loader only.
+ */
+void spool_idle(struct spool *spool);
+
 struct spool_writer *spool_writer_new(struct spool *spool); /* NULL: no memory */
 void spool_writer_free(struct spool_writer *writer);
 

@@ -124,6 +124,11 @@ void trace_settle(struct trace *trace)
 	trace_set_busy_timeout(trace, BUSY_TIMEOUT_MS);
 }
 
+void trace_release_memory(struct trace *trace)
+{
+	sqlite3_db_release_memory(trace->db);
+}
+
 void trace_interrupt(struct trace *trace)
 {
 	sqlite3_interrupt(trace->db);

@@ -57,6 +57,9 @@ void trace_rollback(struct trace *trace);
  */
 void trace_settle(struct trace *trace);
 
+/* Gives back the memory of SQLite's page cache. */
+void trace_release_memory(struct trace *trace);
+
 /* --- runs ------------------------------------------------------------------------------------------------------- */
 
 /* A new run's row in state 'recording'. */

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+#include "mount.h"
+
+#include <poll.h>
+#include <string.h>
+
+#include "bind.h"
+#include "session.h"
+#include "worker.h"
+
+#define INIT_MS 10000
+
+/* The mount's name in /proc/mounts, with what libfuse's parser takes for its own escaped. */
+static int add_own_options(struct fs *fs, struct fuse_args *args, const char *source)
+{
+	struct strbuf auto_strbuf option = {};
+
+	strbuf_addf(&option, "-osubtype=fstapefs%s,fsname=", fs->privileged ? ",default_permissions" : "");
+	for (const char *at = source; *at; at++)
+		strbuf_addf(&option, "%s%c", *at == ',' || *at == '\\' ? "\\" : "", *at);
+	return option.failed || fuse_opt_insert_arg(args, 1, option.buf) < 0 ? -ENOMEM : 0;
+}
+
+/* libfuse takes out of its arguments what it understands, and there may be several mounts. */
+static struct fuse_session *make_session(struct mount *mount, const char *source)
+{
+	const struct fuse_args *given = mount->fs->mount_args;
+	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
+	struct fuse_lowlevel_ops ops = bind_ops;
+	struct fuse_session *se = NULL;
+	int err = 0;
+
+	ops.init = session_init;
+	for (int i = 0; i < given->argc && err == 0; i++)
+		err = fuse_opt_add_arg(&args, given->argv[i]);
+	if (err == 0 && add_own_options(mount->fs, &args, source) == 0)
+		se = fuse_session_new(&args, &ops, sizeof(ops), mount);
+	fuse_opt_free_args(&args);
+	return se;
+}
+
+int mount_new(struct fs *fs, const char *source, const char *mountpoint, struct node *root, struct mount **ret_mount)
+{
+	struct mount *mount = calloc(1, sizeof(*mount));
+
+	if (!mount)
+		return log_errno(ENOMEM, "%s", mountpoint);
+	mount->fs = fs;
+	mount->root = root;
+	mount->mountpoint = strdup(mountpoint);
+	mount->se = make_session(mount, source);
+	if (!mount->mountpoint || !mount->se || session_new(&mount->session) < 0) {
+		mount_free(mount);
+		return -EINVAL; /* libfuse has said why */
+	}
+	*ret_mount = mount;
+	return 0;
+}
+
+/* The kernel has its answer to INIT, or has gone. */
+static int wait_for_init(struct mount *mount)
+{
+	struct pollfd fds[] = {
+		{ session_ready_fd(mount->session), POLLIN, 0 },
+		{ worker_pool_fd(mount->pool), POLLIN, 0 },
+	};
+
+	while (poll(fds, 2, INIT_MS) < 0 && errno == EINTR)
+		;
+	if (fds[0].revents)
+		return 0;
+	log_msg("%s: the kernel does not take up the mount", mount->mountpoint);
+	return -EIO;
+}
+
+int mount_start(struct mount *mount)
+{
+	int err;
+
+	if (fuse_session_mount(mount->se, mount->mountpoint) != 0) {
+		log_msg("%s: cannot mount%s", mount->mountpoint,
+			mount->fs->privileged ?
+				"" :
+				" (as an ordinary user this needs fusermount3, of the package fuse3)");
+		return -EIO;
+	}
+	mount->mounted = true;
+	err = session_hook(mount);
+	err = err ?: worker_pool_start(mount, &mount->pool);
+	if (err < 0)
+		return log_errno(err, "%s: cannot serve", mount->mountpoint);
+	return wait_for_init(mount);
+}
+
+void mount_stop(struct mount *mount)
+{
+	if (!mount->pool)
+		return;
+	worker_pool_stop(mount->pool);
+	worker_pool_free(mount->pool);
+	mount->pool = NULL;
+}
+
+void mount_free(struct mount *mount)
+{
+	if (!mount)
+		return;
+	mount_stop(mount);
+	if (mount->mounted && !mount->fs->detached) /* else there is nothing there, or something that is not ours */
+		fuse_session_unmount(mount->se);
+	if (mount->se)
+		fuse_session_destroy(mount->se);
+	session_free(mount->session);
+	free(mount->mountpoint);
+	free(mount);
+}
