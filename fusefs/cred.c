@@ -10,9 +10,10 @@
 static _Thread_local struct {
 	uid_t uid;
 	gid_t gid;
-	bool no_fsetid;
+	int without; /* a capability, or CRED_ALL */
+	bool groups; /* a caller's supplementary ones */
 	mode_t umask;
-} now;
+} now = { .without = CRED_ALL };
 
 static int capability_call(long number, struct __user_cap_header_struct *header, struct __user_cap_data_struct *data)
 {
@@ -20,8 +21,8 @@ static int capability_call(long number, struct __user_cap_header_struct *header,
 	return (int)syscall(number, header, data);
 }
 
-/* Everything that is permitted, but CAP_FSETID perhaps. Of this thread only: the bare system calls, not libc's. */
-static void raise_capabilities(bool no_fsetid)
+/* Everything that is permitted but `without`. Of this thread only: the bare system calls, not libc's. */
+static void raise_capabilities(int without)
 {
 	struct __user_cap_header_struct header;
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
@@ -30,25 +31,33 @@ static void raise_capabilities(bool no_fsetid)
 		return;
 	for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
 		data[i].effective = data[i].permitted;
-	if (no_fsetid)
-		data[0].effective &= ~(1u << CAP_FSETID);
+	if (without != CRED_ALL)
+		data[CAP_TO_INDEX(without)].effective &= ~CAP_TO_MASK(without);
 	capability_call(SYS_capset, &header, data);
 }
 
-static void become(uid_t uid, gid_t gid, bool no_fsetid)
+static void leave_groups(void)
+{
+	if (now.groups)
+		syscall(SYS_setgroups, 0, NULL);
+	now.groups = false;
+}
+
+static void become(uid_t uid, gid_t gid, int without)
 {
 	bool ids = now.uid != uid || now.gid != gid;
 
-	if (!ids && now.no_fsetid == no_fsetid)
+	leave_groups();
+	if (!ids && now.without == without)
 		return;
 	if (ids) {
 		syscall(SYS_setfsgid, gid);
 		syscall(SYS_setfsuid, uid);
 	}
-	raise_capabilities(no_fsetid);
+	raise_capabilities(without);
 	now.uid = uid;
 	now.gid = gid;
-	now.no_fsetid = no_fsetid;
+	now.without = without;
 }
 
 void cred_as_caller(struct fs *fs, const struct call *c)
@@ -58,13 +67,22 @@ void cred_as_caller(struct fs *fs, const struct call *c)
 		now.umask = c->umask;
 	}
 	if (fs->privileged)
-		become(c->uid, c->gid, false);
+		become(c->uid, c->gid, CRED_ALL);
 }
 
-void cred_as_self(struct fs *fs, const struct call *c)
+void cred_as_self(struct fs *fs, int without)
 {
 	if (fs->privileged)
-		become(0, 0, c->kill_suidgid);
+		become(0, 0, without);
+}
+
+void cred_as_member(struct fs *fs, gid_t gid, const gid_t *groups, int count)
+{
+	if (!fs->privileged)
+		return;
+	become(0, gid, CAP_FSETID);
+	syscall(SYS_setgroups, (size_t)count, groups);
+	now.groups = true;
 }
 
 void cred_thread_init(void)

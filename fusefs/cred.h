@@ -5,8 +5,10 @@
  * The kernel has checked permissions already (default_permissions); what is left is whose things come out: new objects
  * belong to the caller, and a write by someone without CAP_FSETID clears set-id bits. A privileged shim therefore takes
  * on the caller's fsuid and fsgid for creations, with its own capabilities kept (setfsuid(2) drops them: capabilities(7),
- * "Effect of user ID changes on capabilities"), and gives up CAP_FSETID for writes that ask for it. The state is sticky:
- * a worker changes it only when the next request needs another one.
+ * "Effect of user ID changes on capabilities"), and gives up CAP_FSETID for writes that ask for it. A set-gid bit without
+ * the group's right to execute stays when the writer is in the file's group: such writes take the caller's groups as well.
+ * A filesystem may show some attributes' names to CAP_SYS_ADMIN only: lists for others are made without it. The state is
+ * sticky: a worker changes it only when the next request needs another one.
  */
 #ifndef FSTAPE_CRED_H
 #define FSTAPE_CRED_H
@@ -16,8 +18,12 @@
 /* For the creation of an object: the caller's ids and umask. */
 void cred_as_caller(struct fs *fs, const struct call *c);
 
-/* For anything else: the shim's own ids; CAP_FSETID unless the call says that the caller lacks it. */
-void cred_as_self(struct fs *fs, const struct call *c);
+/* For anything else: the shim's own ids, without one capability (CAP_FSETID, CAP_SYS_ADMIN), or with all: CRED_ALL. */
+#define CRED_ALL (-1)
+void cred_as_self(struct fs *fs, int without);
+
+/* For a write that depends on the caller's groups: those, the shim's own user, no CAP_FSETID. */
+void cred_as_member(struct fs *fs, gid_t gid, const gid_t *groups, int count);
 
 /* Once per worker, before its first request: a umask of its own. */
 void cred_thread_init(void);

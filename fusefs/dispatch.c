@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "dispatch.h"
 
+#include <linux/capability.h>
+#include <stdio.h>
+
 #include "cred.h"
 #include "dir.h"
 #include "event_args.h"
+#include "fdcache.h"
 #include "handle.h"
 #include "mount.h"
 #include "node.h"
@@ -165,6 +169,38 @@ void dispatch_complete(fuse_req_t req, enum op_id op, struct call *c, int64_t re
 	finish(c->mount->fs, req, op, c, result);
 }
 
+/* Whether a write's caller keeps the set-gid bit by being in the file's group (cred.h). */
+static bool is_groups_affair(struct fs *fs, enum op_id op, const struct call *c)
+{
+	struct call aside = {}; /* our look at it is not the operation's time */
+	struct inode_info info;
+	struct node *node = op == OP_copy_file_range ? c->fh2->node : c->node;
+
+	return node_stat(fs, &aside, node, &info) == 0 && (info.stat.st_mode & (S_ISGID | S_IXGRP)) == S_ISGID;
+}
+
+static void as_member(struct fs *fs, fuse_req_t req, const struct call *c)
+{
+	gid_t groups[64];
+	int count = fuse_req_getgroups(req, ARRAY_SIZE(groups), groups);
+
+	cred_as_member(fs, c->gid, groups,
+		count < 0 ? 0 : count < (int)ARRAY_SIZE(groups) ? count : (int)ARRAY_SIZE(groups));
+}
+
+static void take_identity(struct fs *fs, fuse_req_t req, enum op_id op, const struct call *c)
+{
+	if (op == OP_create || op == OP_mkdir || op == OP_mknod || op == OP_symlink ||
+		(op == OP_rename && c->flags & RENAME_WHITEOUT)) /* which leaves a device behind */
+		cred_as_caller(fs, c);
+	else if (c->kill_suidgid && is_groups_affair(fs, op, c))
+		as_member(fs, req, c);
+	else if (c->kill_suidgid)
+		cred_as_self(fs, CAP_FSETID);
+	else
+		cred_as_self(fs, op == OP_listxattr && c->uid != 0 ? CAP_SYS_ADMIN : CRED_ALL);
+}
+
 void dispatch(fuse_req_t req, enum op_id op, struct call *c)
 {
 	struct mount *mount = fuse_req_userdata(req);
@@ -184,10 +220,7 @@ void dispatch(fuse_req_t req, enum op_id op, struct call *c)
 		note_process(fs, op, c);
 		note_objects(fs, op_get(op), c);
 	}
-	if (op == OP_create || op == OP_mkdir || op == OP_mknod || op == OP_symlink)
-		cred_as_caller(fs, c);
-	else
-		cred_as_self(fs, c);
+	take_identity(fs, req, op, c);
 	current_request = req;
 	result = handlers[op](fs, c);
 	if (result != CALL_DEFERRED)

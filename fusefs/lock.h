@@ -9,10 +9,6 @@
  *
  * A wait for a lock would hold a worker for as long as it takes. It gets a thread of its own, which an interrupt from
  * the kernel wakes.
- *
- * Two things are not as below the mount: deadlocks of POSIX locks are not detected (EDEADLK), as the kernel does not for
- * open file description locks; and F_GETLK names as holder some other process with a lock on the file, which need not be the
- * one in the way when there are several.
  */
 #ifndef FSTAPE_LOCK_H
 #define FSTAPE_LOCK_H

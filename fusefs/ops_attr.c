@@ -57,7 +57,10 @@ static int set_size(struct call *c, const char *path)
 	return result < 0 ? -errno : 0;
 }
 
-/* In the order in which one system call could have asked for several: only size and times ever come together. */
+/*
+ * In the order in which one system call could have asked for several: only size and times ever come together. A request
+ * for none of them is a chown(2) to nobody, which clears set-id bits.
+ */
 static int set_all(struct call *c, int fd, const char *path)
 {
 	const uint32_t owner = FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID;
@@ -65,7 +68,7 @@ static int set_all(struct call *c, int fd, const char *path)
 			       FUSE_SET_ATTR_MTIME_NOW;
 	int err = 0;
 
-	if (c->flags & owner)
+	if (c->flags & owner || !(c->flags & (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_SIZE | times)))
 		err = set_owner(c, fd);
 	if (err == 0 && (c->flags & FUSE_SET_ATTR_MODE))
 		err = FS_CALL(c, fchmodat(AT_FDCWD, path, c->attr->st_mode & 07777, 0)) < 0 ? -errno : 0;

@@ -121,8 +121,26 @@ int64_t do_flush(struct fs *fs, struct call *c)
 	return err;
 }
 
+/* Of a removed file: who still holds it without having it open goes on to see it as it was at the end. */
+static void refresh_ghost(struct fs *fs, struct handle *handle)
+{
+	struct node *node = handle->node;
+	struct inode_info info;
+	bool is_ghost;
+
+	pthread_mutex_lock(&fs->nodes->lock);
+	is_ghost = node->gone && node->ghost;
+	pthread_mutex_unlock(&fs->nodes->lock);
+	if (!is_ghost || inode_info_at(handle->fd, "", &info) < 0)
+		return;
+	pthread_mutex_lock(&fs->nodes->lock);
+	node->ghost->stat = info.stat;
+	pthread_mutex_unlock(&fs->nodes->lock);
+}
+
 int64_t do_release(struct fs *fs, struct call *c)
 {
+	refresh_ghost(fs, c->fh);
 	lock_drop_handle(fs, c->node, c->fh->id);
 	handle_release(fs, c, c->fh);
 	return 0;

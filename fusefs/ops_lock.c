@@ -1,48 +1,18 @@
 /* SPDX-License-Identifier: MIT */
+/* ops_lock.c - locks taken, asked about and waited for; lock.h says how they map. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 
 #include "dispatch.h"
 #include "fdcache.h"
 #include "handle.h"
-#include "lock.h"
+#include "lock_internal.h"
 #include "node.h"
 #include "worker.h"
-
-/* One owner's locks on one inode. */
-struct owner {
-	struct owner *next;
-	struct node *node; /* held by a reference */
-	uint64_t id;
-	pid_t tid; /* who asked last */
-	uint64_t handle; /* id of the open file that it locked through last */
-	int fd;
-	unsigned int refs; /* the table's and those of waits */
-};
-
-/* A lock that is being waited for. */
-struct wait {
-	struct wait *next;
-	struct fs *fs;
-	fuse_req_t req;
-	enum op_id op;
-	struct call call;
-	struct flock lock;
-	struct owner *owner; /* of a POSIX lock */
-	pthread_t thread;
-	_Atomic bool interrupted, over;
-};
-
-struct lock_table {
-	pthread_mutex_t mutex;
-	pthread_cond_t ended;
-	struct owner *owners;
-	struct wait *waits;
-	_Atomic unsigned int n_owners;
-};
 
 int lock_table_new(struct lock_table **ret_table)
 {
@@ -263,6 +233,19 @@ static void *wait_main(void *arg)
 	return NULL;
 }
 
+/* Under the mutex, so that two who would wait for each other do not miss one another. */
+static int wait_start(struct lock_table *table, struct wait *wait)
+{
+	int err = pthread_create(&wait->thread, NULL, wait_main, wait);
+
+	if (err)
+		return err;
+	pthread_detach(wait->thread);
+	wait->next = table->waits;
+	table->waits = wait;
+	return 0;
+}
+
 /* Takes over the reference to `owner`, or takes one to the handle. CALL_DEFERRED or -errno. */
 static int64_t defer(struct fs *fs, struct call *c, enum op_id op, struct owner *owner)
 {
@@ -278,15 +261,13 @@ static int64_t defer(struct fs *fs, struct call *c, enum op_id op, struct owner 
 		if (op == OP_flock)
 			handle_hold(c->fh);
 		pthread_mutex_lock(&fs->locks->mutex);
-		wait->next = fs->locks->waits;
-		fs->locks->waits = wait;
-		err = pthread_create(&wait->thread, NULL, wait_main, wait);
-		if (err == 0)
-			pthread_detach(wait->thread);
+		if (owner && lock_would_deadlock(fs->locks, c->node, owner->id, c->lock))
+			err = EDEADLK;
+		else
+			err = wait_start(fs->locks, wait);
 		pthread_mutex_unlock(&fs->locks->mutex);
 		if (err == 0)
 			return CALL_DEFERRED;
-		wait_remove(fs->locks, wait);
 		if (op == OP_flock)
 			handle_put(fs, c->fh);
 		free(wait);
@@ -332,21 +313,27 @@ void lock_table_free(struct fs *fs)
 
 /* --- the operations ------------------------------------------------------------------------------------------------ */
 
-/* Some other owner of locks on the inode, 0 when there is none: a lock that is not ours names no process. */
-static pid_t other_owner(struct fs *fs, const struct call *c)
+/* The process that holds what is in the way, 0 when it is none of this mount: F_OFD_GETLK names no process. */
+static pid_t holder_pid(struct fs *fs, const struct call *c, const struct flock *lock)
 {
-	pid_t tid = 0;
+	struct strbuf auto_strbuf status = {};
+	struct owner *owner;
+	char path[32];
+	const char *at;
+	pid_t tid;
 
 	pthread_mutex_lock(&fs->locks->mutex);
-	for (struct owner *owner = fs->locks->owners; owner && !tid; owner = owner->next)
-		if (owner->node == c->node && owner->id != c->lock_owner)
-			tid = owner->tid;
+	owner = lock_holder(fs->locks, c->node, c->lock_owner, lock);
+	tid = owner ? owner->tid : 0;
 	pthread_mutex_unlock(&fs->locks->mutex);
-	return tid;
+	snprintf(path, sizeof(path), "/proc/%d/status", tid);
+	at = tid && read_file_at(-1, path, 8192, &status) == 0 ? strstr(status.buf, "\nTgid:") : NULL;
+	return at ? atoi(at + 6) : tid;
 }
 
 int64_t do_getlk(struct fs *fs, struct call *c)
 {
+	struct flock wanted = *c->lock;
 	struct owner *owner;
 	int err = owner_get(fs, c, &owner);
 
@@ -356,7 +343,7 @@ int64_t do_getlk(struct fs *fs, struct call *c)
 	err = FS_CALL(c, fcntl(owner->fd, F_OFD_GETLK, c->lock)) < 0 ? -errno : 0;
 	owner_put(fs, owner);
 	if (err == 0 && c->lock->l_type != F_UNLCK && c->lock->l_pid <= 0)
-		c->lock->l_pid = other_owner(fs, c);
+		c->lock->l_pid = holder_pid(fs, c, &wanted);
 	return err;
 }
 

@@ -145,8 +145,8 @@ struct victim {
 };
 
 /*
- * Before the name goes. An inode that lives on under other names, and a directory that somebody may be in, keep a
- * descriptor. For a file with its last name nobody needs one but those who have it open: a descriptor of ours would only
+ * Before the name goes. An inode that lives on under other names, a directory that somebody may be in, and a fifo, whose
+ * openers the kernel does not tell us of, keep a descriptor. For a file with its last name nobody needs one but those who have it open: a descriptor of ours would only
  * put off the moment at which the filesystem frees it, out of the operation that frees it. Its attributes are kept for
  * those who hold it without having it open (O_PATH).
  */
@@ -164,7 +164,7 @@ static void victim_prepare(struct fs *fs, struct call *c, int dir_fd, struct nod
 	v->gone = S_ISDIR(info.stat.st_mode) || info.stat.st_nlink <= 1;
 	if (S_ISDIR(info.stat.st_mode))
 		path_remember(fs, v->node);
-	if (S_ISDIR(info.stat.st_mode) || info.stat.st_nlink > 1) {
+	if (!(S_ISREG(info.stat.st_mode) || S_ISLNK(info.stat.st_mode)) || info.stat.st_nlink > 1) {
 		v->pinned = fdcache_pin(fs, v->node) == 0;
 		return;
 	}

@@ -10,7 +10,7 @@
 #include "node.h"
 #include "recorder.h"
 
-#define CACHE_BITS 15
+#define CACHE_BITS 13
 #define WAYS 4
 
 /* 128 bits of hash stand for (parent id, name): two paths are never mistaken for each other in practice. */

@@ -57,6 +57,16 @@ void worker_thread_end(void)
 	dir_thread_end();
 }
 
+/* The flag comes with every change of owner: there it is the filesystem below that clears bits, by who asks. */
+static bool wants_setattr_kill(const struct fuse_in_header *in, const struct fuse_setattr_in *arg)
+{
+	const uint32_t others = FATTR_MODE | FATTR_SIZE | FATTR_ATIME | FATTR_MTIME;
+
+	if (arg->valid & (FATTR_UID | FATTR_GID) || !(arg->valid & others))
+		return in->uid != 0;
+	return arg->valid & FATTR_KILL_SUIDGID;
+}
+
 /* What libfuse 3.14 does not pass on: the flags of HANDLE_KILLPRIV_V2, which session.c negotiates. */
 static bool wants_kill(const void *request, size_t size)
 {
@@ -75,8 +85,7 @@ static bool wants_kill(const void *request, size_t size)
 		return arg_size >= sizeof(struct fuse_create_in) &&
 		       (((const struct fuse_create_in *)arg)->open_flags & FUSE_OPEN_KILL_SUIDGID);
 	case FUSE_SETATTR:
-		return arg_size >= sizeof(struct fuse_setattr_in) &&
-		       (((const struct fuse_setattr_in *)arg)->valid & FATTR_KILL_SUIDGID);
+		return arg_size >= sizeof(struct fuse_setattr_in) && wants_setattr_kill(in, arg);
 	case FUSE_FALLOCATE: /* these two carry no flag */
 	case FUSE_COPY_FILE_RANGE:
 		return in->uid != 0;
