@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 """What system tests are written with: mounts of fstapefs, databases, twins, other users. Fixtures are in conftest.py."""
+import atexit
 import ctypes
 import json
 import os
 import pathlib
 import select
+import shutil
 import sqlite3
 import stat
 import subprocess
@@ -13,8 +15,27 @@ import threading
 import time
 import urllib.parse
 
+PROGRAMS = ("fusefs/fstapefs", "analyzer/fstape")
+
+
+def for_everybody(build):
+    """A folder of the programs that other users can get at. Into a checkout below /root they can't: then it is a copy."""
+    build = build.resolve()
+    if (all(path.stat().st_mode & 0o001 for path in (build, *build.parents) if path.exists())
+            or not all((build / program).exists() for program in PROGRAMS)):
+        return build
+    copy = pathlib.Path(tempfile.mkdtemp(prefix="fstape-programs-"))
+    atexit.register(shutil.rmtree, copy, ignore_errors=True)
+    for program in PROGRAMS:
+        (copy / program).parent.mkdir()
+        shutil.copy(build / program, copy / program)
+    for path in (copy, *copy.rglob("*")):
+        path.chmod(0o755)
+    return copy
+
+
 TOP = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("FSTAPE_BUILD", TOP / "build-tests"))
+BUILD = for_everybody(pathlib.Path(os.environ.get("FSTAPE_BUILD", TOP / "build-tests")))
 FSTAPEFS = BUILD / "fusefs" / "fstapefs"
 FSTAPE = BUILD / "analyzer" / "fstape"
 SLOW = float(os.environ.get("FSTAPE_TEST_SLOW", "1"))  # how much slower than usual the programs are
