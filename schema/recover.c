@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* recover.c - finishing what dead recorders left behind; declared in loader.h. */
 #include <dirent.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -86,7 +87,7 @@ static int recover_dir(struct trace *trace, const char *dir, void (*progress)(in
 	if (err == -EWOULDBLOCK)
 		return 0; /* alive */
 	if (err == -ENOENT) {
-		rmdir(dir); /* what a recorder leaves that dies while it makes its spool; never one with segments */
+		rmdir(dir); /* what is left when the end of a recorder comes while it removes its spool */
 		return 0;
 	}
 	if (err == -EUCLEAN) {
@@ -131,12 +132,32 @@ static int mark_orphans(struct trace *trace, const char *root)
 	return got < 0 ? got : count;
 }
 
+/* Recorders make their spool within the transaction that makes their run: while we have one, nobody is at it. */
+static void remove_half_made(const char *root)
+{
+	DIR *dir = opendir(root);
+
+	for (struct dirent *entry; dir && (entry = readdir(dir));) {
+		char name[sizeof(entry->d_name) + 8];
+
+		if (strncmp(entry->d_name, SPOOL_UNNAMED, strlen(SPOOL_UNNAMED)) != 0)
+			continue;
+		snprintf(name, sizeof(name), "%s/state", entry->d_name);
+		unlinkat(dirfd(dir), name, 0);
+		unlinkat(dirfd(dir), entry->d_name, AT_REMOVEDIR);
+	}
+	if (dir)
+		closedir(dir);
+	rmdir(root); /* stays while there are spools */
+}
+
 static int close_orphans(struct trace *trace, const char *root)
 {
 	int count = trace_begin(trace), err;
 
 	if (count < 0)
 		return count;
+	remove_half_made(root);
 	count = mark_orphans(trace, root);
 	err = count < 0 ? count : trace_commit(trace);
 	trace_rollback(trace);

@@ -34,6 +34,7 @@
 #define SPOOL_SEGMENT_SIZE (1u << 20)	/* bytes, with the header */
 #define SPOOL_RECORD_MAX (256u << 10)	/* bytes of one record, with its header */
 #define SPOOL_UUID_LEN 36
+#define SPOOL_UNNAMED "new-" /* how the name of a spool begins that is being made; it holds `state` at most */
 
 /* The file `state`: what a recovery must know, kept up to date by plain stores into the mapping. */
 struct spool_state {

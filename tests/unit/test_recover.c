@@ -174,16 +174,22 @@ static void a_newer_spool_is_left_alone(void **state)
 	assert_int_equal(db_int(scratch->db, "SELECT count(*) FROM op"), 6);
 }
 
-/* What a recorder leaves that dies while it makes its spool. */
-static void a_half_made_spool_goes(void **state)
+/* What recorders leave that die while they make their spool, or while they remove it. */
+static void half_made_spools_go(void **state)
 {
 	struct scratch *scratch = *state;
-	auto_free char *empty = path_in(scratch->root, "run-9");
+	static const char *const dirs[] = { "run-9", "new-abcdef", "new-ghijkl" };
+	auto_free char *file = path_in(scratch->root, "new-ghijkl/state");
 
 	dead_run(scratch, "whole", 5);
-	assert_int_equal(mkdir(empty, 0700), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
+		auto_free char *path = path_in(scratch->root, dirs[i]);
+
+		assert_int_equal(mkdir(path, 0700), 0);
+	}
+	write_file(file, "", 0);
 	assert_int_equal(recover(scratch), 1);
-	assert_int_equal(access(empty, F_OK), -1);
+	assert_int_equal(count_entries(scratch->root, ""), -1);
 }
 
 static void part_of_a_segment_lost_is_told(void **state)
@@ -303,7 +309,7 @@ int main(void)
 		scratch_test(a_lost_row_is_restored),
 		scratch_test(another_database_s_spool_is_left_alone),
 		scratch_test(a_newer_spool_is_left_alone),
-		scratch_test(a_half_made_spool_goes),
+		scratch_test(half_made_spools_go),
 		scratch_test(part_of_a_segment_lost_is_told),
 		scratch_test(several_at_once),
 		scratch_test(short_runs_beside_a_recovery),

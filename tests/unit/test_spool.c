@@ -309,6 +309,45 @@ static void many_writers_one_loader(void **state)
 	spool_free(crowd.spool);
 }
 
+struct start {
+	struct spool *spool;
+	pthread_barrier_t barrier;
+	atomic_uint refused;
+};
+
+static void *one_record(void *arg)
+{
+	struct start *start = arg;
+	struct spool_writer *writer = spool_writer_new(start->spool);
+
+	pthread_barrier_wait(&start->barrier);
+	if (!put_event(writer, 1))
+		atomic_fetch_add(&start->refused, 1);
+	spool_writer_free(writer);
+	return NULL;
+}
+
+/* There is a segment for each, so none may hear that the spool is full, whoever gets what another has made. */
+static void writers_that_start_together_all_get_room(void **state)
+{
+	struct start start = {};
+	pthread_t threads[8];
+
+	pthread_barrier_init(&start.barrier, NULL, ARRAY_SIZE(threads));
+	for (int round = 0; round < 100; round++) {
+		start.spool = create(*state, ARRAY_SIZE(threads) * SPOOL_SEGMENT_SIZE);
+		for (size_t i = 0; i < ARRAY_SIZE(threads); i++)
+			assert_int_equal(pthread_create(&threads[i], NULL, one_record, &start), 0);
+		for (size_t i = 0; i < ARRAY_SIZE(threads); i++)
+			pthread_join(threads[i], NULL);
+		assert_int_equal(atomic_load(&start.refused), 0);
+		assert_int_equal(drain(start.spool, NULL), ARRAY_SIZE(threads));
+		assert_int_equal(spool_remove(start.spool), 0);
+		spool_free(start.spool);
+	}
+	pthread_barrier_destroy(&start.barrier);
+}
+
 /* Publishes for ever; tells through shared memory what it has published. */
 static void doomed_writer(const struct scratch *scratch, atomic_ullong *acknowledged)
 {
@@ -420,6 +459,7 @@ int main(void)
 		scratch_test(waiting_for_room),
 		scratch_test(files_are_private),
 		scratch_test(many_writers_one_loader),
+		scratch_test(writers_that_start_together_all_get_room),
 		scratch_test(a_killed_writer_loses_nothing_published),
 		scratch_test(a_full_disk_is_an_error_and_no_signal),
 	};
