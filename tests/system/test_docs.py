@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: MIT
+"""The README and the manual say what the programs do: commands, options, columns, and the tour, which is walked again."""
+import os
+import re
+import sqlite3
+
+import pytest
+
+from harness import FSTAPE, FSTAPEFS, TOP, git, run
+
+README = (TOP / "README.md").read_text()
+MANUALS = {name: (TOP / "docs" / name).read_text() for name in ("fstape.1", "fstapefs.8")}
+without_mounts = pytest.mark.without_mounts
+
+
+def help_of(command):
+    return run(FSTAPE, "help", command).stdout
+
+
+def commands():
+    """{name: summary} as `fstape help` lists them; a summary may go on in the next line."""
+    listed = run(FSTAPE, "help").stdout.split("Commands:\n")[1].split("\n\n")[0]
+    found = re.findall(r"^  (\w+) +(.*(?:\n {12}.*)*)", listed, re.M)
+    return {name: " ".join(summary.split()) for name, summary in found}
+
+
+def section(title):
+    return README.split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
+def first_cells(text):
+    """The `names` in the first column of the tables of a text."""
+    return [name for line in text.splitlines() if line.startswith("| `")
+            for name in re.findall(r"`([^`]*)`", line.split(" | ")[0])]
+
+
+def columns(table):
+    db = sqlite3.connect(":memory:")
+    for name in ("schema.sql", "views.sql"):
+        db.executescript((TOP / "schema" / name).read_text())
+    return [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
+
+
+def tour():
+    """(command, output) pairs of the README's tour."""
+    steps = []
+    for block in re.findall(r"```console\n(.*?)```", README, re.S):
+        for step in re.split(r"^\$ ", block, flags=re.M)[1:]:
+            command, _, output = step.partition("\n")
+            while command.count('"') % 2:
+                more, _, output = output.partition("\n")
+                command += "\n" + more
+            steps.append((command, output))
+    return steps
+
+
+def header(output):
+    """The words of a table's first line: no line of a recording's own, no frame."""
+    lines = [line for line in output.splitlines() if not line.startswith(("fstape:", "run ", "┌"))]
+    return re.findall(r"[^│\s]+", lines[0]) if lines else []
+
+
+@without_mounts
+def test_commands_of_the_readme_are_those_of_help():
+    rows = re.findall(r"^\| `fstape (\w+) (.*?)` \| (.*) \|$", section("Commands"), re.M)
+    assert {name: summary for name, _, summary in rows} == commands()
+    assert [name for name, _, _ in rows] == list(commands())
+    for name, arguments, _ in rows:
+        assert f"fstape {name} [OPTION...] {arguments}" in help_of(name).replace(" [ARGUMENT...]]", "...]")
+
+
+@without_mounts
+def test_columns_of_the_readme_are_those_of_the_database():
+    ops, run_table = section("Columns").split("The table `run`")
+    assert first_cells(ops) == columns("ops")
+    assert set(first_cells(run_table)) <= set(columns("run"))
+
+
+@without_mounts
+def test_manual_has_every_command_and_option():
+    manual = MANUALS["fstape.1"].replace("\\-", "-")
+    for name in commands():
+        assert re.search(rf"^\.Ss {name}$", manual, re.M), name
+        for option in re.findall(r"--([a-z-]+)", help_of(name).split("\nOptions:\n")[1]):
+            assert re.search(rf"(Fl -{option}\b|, Fl -{option}\b)", manual), f"{name} --{option}"
+    manual = MANUALS["fstapefs.8"]
+    for option in re.findall(r"^    ([a-z_]+)(?:=| {3})", run(FSTAPEFS, "-h").stdout.split("mount options:")[1], re.M):
+        assert re.search(rf"Cm {option}\b", manual), option
+
+
+@without_mounts
+def test_options_of_the_readme_exist():
+    for command, _ in tour():
+        words = command.split(" | ")[0].split()
+        if words[0] == "fstape":
+            known = help_of(words[1])
+            for option in re.findall(r" (--?[a-z][a-z-]*)", command.split(" git ")[0]):
+                assert re.search(rf"(^|[ ,]){option}[ ,\n]", known), f"{option} in {command}"
+
+
+def test_tour(box):
+    """The commands work as written, and their tables have the columns that the README shows."""
+    origin = box.top / "origin"
+    origin.mkdir()
+    (origin / "common-main.c").write_text("int main;\n")
+    git("init", "-q", cwd=origin)
+    git("add", ".", cwd=origin)
+    git("commit", "-q", "-m", "one", cwd=origin)
+    env = dict(os.environ, PATH=f"{FSTAPE.parent}:{os.environ['PATH']}", HOME=str(box.top), GIT_CONFIG_COUNT="1",
+               GIT_CONFIG_KEY_0=f"url.file://{origin}.insteadOf", GIT_CONFIG_VALUE_0="file:///srv/git", LC_ALL="C.UTF-8")
+    steps = [(command, output) for command, output in tour() if "b.db" not in command]
+    assert len(steps) > 5
+    for command, output in steps:
+        done = run("bash", "-o", "pipefail", "-c", command, cwd=box.store, env=env)
+        assert header(done.stderr + done.stdout) == header(output), command
