@@ -3,6 +3,7 @@
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import tempfile
 
@@ -46,7 +47,14 @@ def private_mounts():
         libc.mount(None, b"/", None, ms_rec | ms_private, None)
 
 
+def told_to_end(*_):
+    """Like Ctrl-C: what the tests have made is taken away before we go."""
+    raise KeyboardInterrupt
+
+
 def pytest_configure(config):
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, told_to_end)
     private_mounts()
     config.addinivalue_line("markers", "without_mounts: runs without root and without /dev/fuse")
 
@@ -172,6 +180,20 @@ def any_box(request, base, filesystems):
     made.fs_type = request.param
     yield made
     made.close()
+
+
+@pytest.fixture
+def box_on(base, filesystems):
+    """box_on(TYPE): a box on that file system."""
+    made = []
+
+    def make(kind):
+        made.append(Box(base, filesystems[kind], f"b{next(_numbers)}"))
+        return made[-1]
+
+    yield make
+    for box in made:
+        box.close()
 
 
 def pytest_report_header():
