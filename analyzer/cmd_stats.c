@@ -103,6 +103,8 @@ static int print_text(const struct context *context, int64_t run, const struct r
 			first ? "" : "\n", run, clock_title[clock], stats->count, stats->errors,
 			format_duration(stats->total_ns[clock], total));
 		first = false;
+		if (!stats->n_ops)
+			continue;
 		table = new_table(context, clock, clock);
 		if (!table)
 			return -ENOMEM;

@@ -275,21 +275,24 @@ static int start(struct fs *fs, struct fuse_args *args)
 	return status;
 }
 
-/* libfuse's own messages, in our name; what -d prints stays as it is. */
+/* libfuse's own messages, in our name; what -d prints stays as it is. A message may come in pieces. */
 static void log_libfuse(enum fuse_log_level level, const char *fmt, va_list ap)
 {
-	char text[1024];
-	size_t len;
+	static _Thread_local char line[1024];
+	size_t len = strlen(line);
 
 	if (level >= FUSE_LOG_DEBUG) {
 		vfprintf(stderr, fmt, ap);
 		return;
 	}
-	vsnprintf(text, sizeof(text), fmt, ap);
-	len = strlen(text);
-	if (len && text[len - 1] == '\n')
-		text[len - 1] = '\0';
-	log_msg("%s", strncmp(text, "fuse: ", 6) == 0 ? text + 6 : text);
+	vsnprintf(line + len, sizeof(line) - len, fmt, ap);
+	len = strlen(line);
+	if (len + 1 < sizeof(line) && (!len || line[len - 1] != '\n'))
+		return;
+	if (line[len - 1] == '\n')
+		line[len - 1] = '\0';
+	log_msg("%s", strncmp(line, "fuse: ", 6) == 0 ? line + 6 : line);
+	line[0] = '\0';
 }
 
 int main(int argc, char **argv)

@@ -45,7 +45,7 @@ def test_wrong_usage(words):
 
 
 @pytest.mark.parametrize("options, word", [
-    ({"nonsense": "1"}, "nonsense"), ({"cache": "sometimes"}, "sometimes"), ({"overflow": "explode"}, "explode"),
+    ({"nonsense": "1"}, "unknown option(s): `-o nonsense=1'"), ({"cache": "sometimes"}, "sometimes"), ({"overflow": "explode"}, "explode"),
     ({"load": "never"}, "never"), ({"spool": "lots"}, "lots"), ({"threads": "0"}, "threads"), ({"threads": "x"}, "x"),
     ({"entry_timeout": "soon"}, "soon"), ({"spool": "-1"}, "-1"), ({"data": "some"}, "some"),
 ])
