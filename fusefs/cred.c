@@ -10,10 +10,10 @@
 static _Thread_local struct {
 	uid_t uid;
 	gid_t gid;
-	int without; /* a capability, or CRED_ALL */
+	uint32_t without; /* capabilities */
 	bool groups; /* a caller's supplementary ones */
 	mode_t umask;
-} now = { .without = CRED_ALL };
+} now;
 
 static int capability_call(long number, struct __user_cap_header_struct *header, struct __user_cap_data_struct *data)
 {
@@ -22,7 +22,7 @@ static int capability_call(long number, struct __user_cap_header_struct *header,
 }
 
 /* Everything that is permitted but `without`. Of this thread only: the bare system calls, not libc's. */
-static void raise_capabilities(int without)
+static void raise_capabilities(uint32_t without)
 {
 	struct __user_cap_header_struct header;
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
@@ -31,8 +31,7 @@ static void raise_capabilities(int without)
 		return;
 	for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
 		data[i].effective = data[i].permitted;
-	if (without != CRED_ALL)
-		data[CAP_TO_INDEX(without)].effective &= ~CAP_TO_MASK(without);
+	data[0].effective &= ~without;
 	capability_call(SYS_capset, &header, data);
 }
 
@@ -43,7 +42,7 @@ static void leave_groups(void)
 	now.groups = false;
 }
 
-static void become(uid_t uid, gid_t gid, int without)
+static void become(uid_t uid, gid_t gid, uint32_t without)
 {
 	bool ids = now.uid != uid || now.gid != gid;
 
@@ -67,20 +66,20 @@ void cred_as_caller(struct fs *fs, const struct call *c)
 		now.umask = c->umask;
 	}
 	if (fs->privileged)
-		become(c->uid, c->gid, CRED_ALL);
+		become(c->uid, c->gid, 0);
 }
 
-void cred_as_self(struct fs *fs, int without)
+void cred_as_self(struct fs *fs, uint32_t without)
 {
 	if (fs->privileged)
 		become(0, 0, without);
 }
 
-void cred_as_member(struct fs *fs, gid_t gid, const gid_t *groups, int count)
+void cred_as_member(struct fs *fs, uid_t uid, gid_t gid, const gid_t *groups, int count, uint32_t without)
 {
 	if (!fs->privileged)
 		return;
-	become(0, gid, CAP_FSETID);
+	become(uid, gid, without);
 	syscall(SYS_setgroups, (size_t)count, groups);
 	now.groups = true;
 }

@@ -18,12 +18,12 @@
 /* For the creation of an object: the caller's ids and umask. */
 void cred_as_caller(struct fs *fs, const struct call *c);
 
-/* For anything else: the shim's own ids, without one capability (CAP_FSETID, CAP_SYS_ADMIN), or with all: CRED_ALL. */
-#define CRED_ALL (-1)
-void cred_as_self(struct fs *fs, int without);
+/* For anything else: the shim's own ids, without some capabilities: a set of CRED_WITHOUT(CAP_...), 0: with all. */
+#define CRED_WITHOUT(cap) (1u << (cap))
+void cred_as_self(struct fs *fs, uint32_t without);
 
-/* For a write that depends on the caller's groups: those, the shim's own user, no CAP_FSETID. */
-void cred_as_member(struct fs *fs, gid_t gid, const gid_t *groups, int count);
+/* For what depends on the caller's groups, of which there are `count` supplementary ones. */
+void cred_as_member(struct fs *fs, uid_t uid, gid_t gid, const gid_t *groups, int count, uint32_t without);
 
 /* Once per worker, before its first request: a umask of its own. */
 void cred_thread_init(void);

@@ -3,6 +3,7 @@
 
 #include <linux/capability.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cred.h"
 #include "dir.h"
@@ -169,36 +170,53 @@ void dispatch_complete(fuse_req_t req, enum op_id op, struct call *c, int64_t re
 	finish(c->mount->fs, req, op, c, result);
 }
 
-/* Whether a write's caller keeps the set-gid bit by being in the file's group (cred.h). */
+/*
+ * Whether a caller without CAP_FSETID may keep the set-gid bit by being in the file's group: where the group may not
+ * execute, and where a new access control list is about to change the mode.
+ */
 static bool is_groups_affair(struct fs *fs, enum op_id op, const struct call *c)
 {
 	struct call aside = {}; /* our look at it is not the operation's time */
 	struct inode_info info;
 	struct node *node = op == OP_copy_file_range ? c->fh2->node : c->node;
 
-	return node_stat(fs, &aside, node, &info) == 0 && (info.stat.st_mode & (S_ISGID | S_IXGRP)) == S_ISGID;
+	if (op == OP_setxattr)
+		return c->uid != 0 && strcmp(c->name, "system.posix_acl_access") == 0;
+	return c->kill_suidgid && node_stat(fs, &aside, node, &info) == 0 &&
+	       (info.stat.st_mode & (S_ISGID | S_IXGRP)) == S_ISGID;
 }
 
-static void as_member(struct fs *fs, fuse_req_t req, const struct call *c)
+static void as_member(struct fs *fs, fuse_req_t req, uid_t uid, gid_t gid, uint32_t without)
 {
-	gid_t groups[64];
+	gid_t groups[256];
 	int count = fuse_req_getgroups(req, ARRAY_SIZE(groups), groups);
 
-	cred_as_member(fs, c->gid, groups,
-		count < 0 ? 0 : count < (int)ARRAY_SIZE(groups) ? count : (int)ARRAY_SIZE(groups));
+	if (count > (int)ARRAY_SIZE(groups))
+		count = ARRAY_SIZE(groups);
+	cred_as_member(fs, uid, gid, groups, count > 0 ? count : 0, without);
+}
+
+/* Whether the caller may do that is for the filesystem to say: the kernel has not asked. */
+static bool is_bare_setattr(enum op_id op, const struct call *c)
+{
+	return op == OP_setattr && c->uid != 0 && setattr_is_empty(c);
 }
 
 static void take_identity(struct fs *fs, fuse_req_t req, enum op_id op, const struct call *c)
 {
+	const uint32_t no_fsetid = CRED_WITHOUT(CAP_FSETID);
+
 	if (op == OP_create || op == OP_mkdir || op == OP_mknod || op == OP_symlink ||
 		(op == OP_rename && c->flags & RENAME_WHITEOUT)) /* which leaves a device behind */
 		cred_as_caller(fs, c);
-	else if (c->kill_suidgid && is_groups_affair(fs, op, c))
-		as_member(fs, req, c);
+	else if (fs->privileged && is_bare_setattr(op, c))
+		as_member(fs, req, c->uid, c->gid, no_fsetid | CRED_WITHOUT(CAP_FOWNER) | CRED_WITHOUT(CAP_CHOWN));
+	else if (fs->privileged && is_groups_affair(fs, op, c))
+		as_member(fs, req, 0, c->gid, no_fsetid);
 	else if (c->kill_suidgid)
-		cred_as_self(fs, CAP_FSETID);
+		cred_as_self(fs, no_fsetid);
 	else
-		cred_as_self(fs, op == OP_listxattr && c->uid != 0 ? CAP_SYS_ADMIN : CRED_ALL);
+		cred_as_self(fs, op == OP_listxattr && c->uid != 0 ? CRED_WITHOUT(CAP_SYS_ADMIN) : 0);
 }
 
 void dispatch(fuse_req_t req, enum op_id op, struct call *c)

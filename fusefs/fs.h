@@ -95,6 +95,14 @@ struct call {
 	bool other_ids; /* uid and gid are not those of the process row */
 };
 
+/* A SETATTR that sets nothing: it clears set-id bits, if the caller may do that. */
+static inline bool setattr_is_empty(const struct call *c)
+{
+	return !(c->flags & (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID | FUSE_SET_ATTR_SIZE |
+				    FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_ATIME_NOW |
+				    FUSE_SET_ATTR_MTIME_NOW));
+}
+
 /* Adds the time of one system call on the real filesystem to the operation's account. */
 #define FS_CALL(c, expr)                                                                           \
 	({                                                                                         \
