@@ -114,9 +114,13 @@ static void dir_advance(struct dir_stream *s, const struct dirent64 *entry)
 	s->pos += entry->d_reclen;
 }
 
+/*
+ * Going back to the start is passed on wherever the stream is: btrfs lists what was there when the directory was opened,
+ * or when it was rewound last.
+ */
 static int dir_seek(struct call *c, struct dir_stream *s)
 {
-	if (s->offset == c->offset)
+	if (s->offset == c->offset && c->offset != 0)
 		return 0;
 	if (lseek(c->fh->fd, c->offset, SEEK_SET) < 0)
 		return -errno;
