@@ -92,6 +92,11 @@ int mount_start(struct mount *mount)
 	return wait_for_init(mount);
 }
 
+void mount_attributes_changed(struct mount *mount, const struct node *node)
+{
+	fuse_lowlevel_notify_inval_inode(mount->se, mount_ino(mount, node), -1, 0); /* -1: not the contents */
+}
+
 void mount_stop(struct mount *mount)
 {
 	if (!mount->pool)

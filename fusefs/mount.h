@@ -46,6 +46,9 @@ void mount_free(struct mount *mount);
 /* Mounts for what is mounted inside the source; one that can't be made is left out, which is said. */
 void submounts_start(struct fs *fs);
 
+/* Has the kernel ask for the node's attributes anew: they have changed in a way that it does not know of. */
+void mount_attributes_changed(struct mount *mount, const struct node *node);
+
 /* The kernel's name for a node in this mount, and back. */
 static inline fuse_ino_t mount_ino(const struct mount *mount, const struct node *node)
 {

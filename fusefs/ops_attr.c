@@ -9,6 +9,7 @@
 
 #include "fdcache.h"
 #include "handle.h"
+#include "mount.h"
 #include "node.h"
 #include "worker.h"
 
@@ -58,9 +59,15 @@ static int set_size(struct call *c, const char *path)
 }
 
 /*
- * In the order in which one system call could have asked for several: only size and times ever come together. A request
- * for none of them is a chown(2) to nobody, which clears set-id bits.
+ * What the kernel asks for so: chown(2) to nobody, and a write that is about to clear set-id bits by itself. For the
+ * first a caller who may not gets no EPERM: the second must not fail, and they look the same.
  */
+static void clear_setid(struct call *c, int fd)
+{
+	set_owner(c, fd);
+}
+
+/* In the order in which one system call could have asked for several: only size and times ever come together. */
 static int set_all(struct call *c, int fd, const char *path)
 {
 	const uint32_t owner = FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID;
@@ -68,8 +75,10 @@ static int set_all(struct call *c, int fd, const char *path)
 			       FUSE_SET_ATTR_MTIME_NOW;
 	int err = 0;
 
-	if (c->flags & owner || !(c->flags & (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_SIZE | times)))
+	if (c->flags & owner)
 		err = set_owner(c, fd);
+	if (setattr_is_empty(c))
+		clear_setid(c, fd);
 	if (err == 0 && (c->flags & FUSE_SET_ATTR_MODE))
 		err = FS_CALL(c, fchmodat(AT_FDCWD, path, c->attr->st_mode & 07777, 0)) < 0 ? -errno : 0;
 	if (err == 0 && (c->flags & FUSE_SET_ATTR_SIZE))
@@ -169,5 +178,7 @@ int64_t do_ioctl(struct fs *fs, struct call *c)
 		return -ENOMEM;
 	memcpy(c->buf, arg.bytes, c->count);
 	c->ioctl_result = result;
+	if (c->flags == FS_IOC_SETFLAGS || c->flags == FS_IOC_FSSETXATTR)
+		mount_attributes_changed(c->mount, c->node); /* ctime; a FUSE ioctl is opaque to the kernel */
 	return (int64_t)c->count;
 }

@@ -146,9 +146,9 @@ struct victim {
 
 /*
  * Before the name goes. An inode that lives on under other names, a directory that somebody may be in, and a fifo, whose
- * openers the kernel does not tell us of, keep a descriptor. For a file with its last name nobody needs one but those who have it open: a descriptor of ours would only
- * put off the moment at which the filesystem frees it, out of the operation that frees it. Its attributes are kept for
- * those who hold it without having it open (O_PATH).
+ * openers the kernel does not tell us of, keep a descriptor. For a file with its last name nobody needs one but those who
+ * have it open: a descriptor of ours would only put off the moment at which the filesystem frees it, out of the operation
+ * that frees it. Its attributes are kept for those who hold it without having it open (O_PATH).
  */
 static void victim_prepare(struct fs *fs, struct call *c, int dir_fd, struct node *parent, const char *name,
 	struct victim *v)
@@ -251,6 +251,8 @@ static int64_t rename_between(struct fs *fs, struct call *c, int from_fd, int to
 	victim_finish(fs, &victim, c->parent2, c->name2, c->path2, err == 0);
 	if (err == 0)
 		rename_nodes(fs, c);
+	else if (c->flags & RENAME_WHITEOUT) /* ext4 has changed the directory already, and takes back the entry only */
+		mount_attributes_changed(c->mount, c->parent);
 	atomic_fetch_add(&fs->nodes->renames, 1);
 	atomic_fetch_sub(&fs->nodes->renaming, 1);
 	return err;
