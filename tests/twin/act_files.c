@@ -2,8 +2,6 @@
 /* act_files.c - steps on open files. */
 #include <sys/sendfile.h>
 #include <sys/uio.h>
-#include <sys/vfs.h>
-#include <linux/magic.h>
 
 #include "acts.h"
 
@@ -43,8 +41,13 @@ void act_set_append(struct world *w, const struct step *s)
 	say(w, " %x", fcntl(w->slots[s->slot], F_GETFL));
 }
 
-static void say_read(struct world *w, ssize_t got)
+/* What is wrong first about reading a directory depends on its position: see act_lseek(). */
+static void say_read(struct world *w, unsigned int slot, ssize_t got)
 {
+	struct stat st;
+
+	if (got < 0 && errno == EINVAL && fstat(w->slots[slot], &st) == 0 && S_ISDIR(st.st_mode))
+		errno = EISDIR;
 	say_result(w, got);
 	if (got > 0)
 		say_bytes(w, w->data, (size_t)got);
@@ -52,12 +55,12 @@ static void say_read(struct world *w, ssize_t got)
 
 void act_read(struct world *w, const struct step *s)
 {
-	say_read(w, read(w->slots[s->slot], w->data, s->len));
+	say_read(w, s->slot, read(w->slots[s->slot], w->data, s->len));
 }
 
 void act_pread(struct world *w, const struct step *s)
 {
-	say_read(w, pread(w->slots[s->slot], w->data, s->len, s->off));
+	say_read(w, s->slot, pread(w->slots[s->slot], w->data, s->len, s->off));
 }
 
 void act_readv(struct world *w, const struct step *s)
@@ -65,7 +68,7 @@ void act_readv(struct world *w, const struct step *s)
 	size_t part = s->len / 3;
 	struct iovec iov[] = { { w->data, part }, { w->data + part, 0 }, { w->data + part, s->len - part } };
 
-	say_read(w, readv(w->slots[s->slot], iov, 3));
+	say_read(w, s->slot, readv(w->slots[s->slot], iov, 3));
 }
 
 void act_write(struct world *w, const struct step *s)
@@ -87,15 +90,59 @@ void act_writev(struct world *w, const struct step *s)
 	say_result(w, writev(w->slots[s->slot], iov, 2));
 }
 
+/* Whether all of a range that the filesystem calls a hole reads as zeros; looks at its first and last part. */
+static bool is_empty(struct world *w, int fd, off_t from, off_t to)
+{
+	off_t parts[2] = { from, to - 4096 > from ? to - 4096 : from };
+
+	for (int i = 0; i < 2; i++) {
+		ssize_t got = pread(fd, w->data, to - parts[i] < 4096 ? (size_t)(to - parts[i]) : 4096, parts[i]);
+
+		for (ssize_t at = 0; at < got; at++)
+			if (w->data[at])
+				return false;
+	}
+	return true;
+}
+
+/*
+ * Preallocated blocks count as data or as a hole by what of them is in the page cache, which differs when somebody else
+ * reads ahead. So the answers have to be true, not the same. The position is put back, for the same reason.
+ */
+static void say_seek_sparse(struct world *w, int fd, off_t from, int whence)
+{
+	off_t before = lseek(fd, 0, SEEK_CUR), at = lseek(fd, from, whence);
+	struct stat st;
+
+	if (at < 0 && errno != ENXIO) {
+		say_result(w, -1);
+		return;
+	}
+	lseek(fd, before, SEEK_SET);
+	if (fstat(fd, &st) < 0)
+		say_result(w, -1);
+	else if (from >= st.st_size || (at < 0 && whence == SEEK_HOLE))
+		say(w, "%s", at < 0 ? "beyond the end" : "found beyond the end");
+	else if (at >= 0 && (at < from || at > st.st_size))
+		say(w, "%lld from %lld", (long long)at, (long long)from);
+	else if (whence == SEEK_DATA && !is_empty(w, fd, from, at < 0 ? st.st_size : at))
+		say(w, "data in a hole");
+	else
+		say(w, "true");
+}
+
 /* Positions in directories are the filesystem's own. */
 void act_lseek(struct world *w, const struct step *s)
 {
+	int fd = w->slots[s->slot];
 	struct stat st;
 
-	if (fstat(w->slots[s->slot], &st) == 0 && S_ISDIR(st.st_mode))
-		say_result(w, lseek(w->slots[s->slot], 0, SEEK_SET));
+	if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
+		say_result(w, lseek(fd, 0, SEEK_SET));
+	else if (s->flags == SEEK_DATA || s->flags == SEEK_HOLE)
+		say_seek_sparse(w, fd, s->off, (int)s->flags);
 	else
-		say_result(w, lseek(w->slots[s->slot], s->off, (int)s->flags));
+		say_result(w, lseek(fd, s->off, (int)s->flags));
 }
 
 void act_ftruncate(struct world *w, const struct step *s)
@@ -133,10 +180,5 @@ void act_sendfile(struct world *w, const struct step *s)
 
 void act_fsync(struct world *w, const struct step *s)
 {
-	int fd = w->slots[s->slot], result = s->flags ? fdatasync(fd) : fsync(fd);
-	struct stat st;
-
-	say_result(w, result);
-	if (result == 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
-		w->memory->outcomes[atomic_load(&w->memory->begun) - 1].blocks = st.st_blocks;
+	say_result(w, s->flags ? fdatasync(w->slots[s->slot]) : fsync(w->slots[s->slot]));
 }

@@ -2,19 +2,16 @@
 #include <dirent.h>
 #include <ftw.h>
 #include <limits.h>
-#include <linux/magic.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <sys/wait.h>
 
 #include "twin.h"
 
 #define PATIENCE_MS 60000 /* without a step: the world hangs */
-#define BLOCKS_APART 64	  /* of 512 bytes: what two files of the same contents may differ by */
 
 static void home_of(const struct twin *twin, const char *top, char path[static PATH_MAX])
 {
@@ -118,26 +115,12 @@ static bool texts_differ(const char *a, const char *b, struct difference *d)
 	return true;
 }
 
-static bool blocks_differ(const struct twin *twin, int64_t a, int64_t b, struct difference *d)
-{
-	struct statfs st;
-
-	if (a < 0 || b < 0 || llabs(a - b) <= BLOCKS_APART)
-		return false;
-	if (statfs(twin->dirs[0], &st) < 0 || st.f_type != EXT4_SUPER_MAGIC)
-		return false;
-	snprintf(d->text[0], sizeof(d->text[0]), "%lld blocks", (long long)a);
-	snprintf(d->text[1], sizeof(d->text[1]), "%lld blocks", (long long)b);
-	return true;
-}
-
 static bool steps_differ(const struct twin *twin, size_t count, char ends[2][80], struct difference *d)
 {
 	const struct memory *a = twin->memories[0], *b = twin->memories[1];
 	uint32_t begun_a = atomic_load(&a->begun), begun_b = atomic_load(&b->begun);
 
 	for (size_t i = 0; i < count; i++) {
-		const struct outcome *x = &a->outcomes[i], *y = &b->outcomes[i];
 		bool last_a = ends[0][0] && i + 1 >= begun_a, last_b = ends[1][0] && i + 1 >= begun_b;
 
 		d->step = i;
@@ -146,7 +129,7 @@ static bool steps_differ(const struct twin *twin, size_t count, char ends[2][80]
 			snprintf(d->text[1], sizeof(d->text[1]), "%s", last_b ? ends[1] : "lives");
 			return true;
 		}
-		if (texts_differ(a->text + x->text, b->text + y->text, d) || blocks_differ(twin, x->blocks, y->blocks, d))
+		if (texts_differ(a->text + a->outcomes[i], b->text + b->outcomes[i], d))
 			return true;
 	}
 	return false;
@@ -157,7 +140,7 @@ static bool steps_differ(const struct twin *twin, size_t count, char ends[2][80]
 static bool attributes_differ(const char *path, const struct stat *a, const struct stat *b, struct difference *d)
 {
 	if (a->st_ino == b->st_ino && a->st_mode == b->st_mode && a->st_nlink == b->st_nlink && a->st_uid == b->st_uid &&
-		a->st_gid == b->st_gid && a->st_size == b->st_size && a->st_blocks == b->st_blocks &&
+		a->st_gid == b->st_gid && a->st_size == b->st_size &&
 		a->st_rdev == b->st_rdev && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
 		a->st_mtim.tv_nsec == b->st_mtim.tv_nsec && a->st_ctim.tv_sec == b->st_ctim.tv_sec &&
 		a->st_ctim.tv_nsec == b->st_ctim.tv_nsec)
@@ -166,10 +149,10 @@ static bool attributes_differ(const char *path, const struct stat *a, const stru
 		const struct stat *st = i ? b : a;
 
 		snprintf(d->text[i], sizeof(d->text[i]),
-			"%s%s: ino=%ju mode=%o nlink=%ju uid=%u gid=%u size=%jd blocks=%jd mtime=%jd.%09ld ctime=%jd.%09ld",
+			"%s%s: ino=%ju mode=%o nlink=%ju uid=%u gid=%u size=%jd mtime=%jd.%09ld ctime=%jd.%09ld",
 			i ? "the mount has " : "below is ", path, (uintmax_t)st->st_ino, st->st_mode,
 			(uintmax_t)st->st_nlink, st->st_uid, st->st_gid, (intmax_t)st->st_size,
-			(intmax_t)st->st_blocks, (intmax_t)st->st_mtim.tv_sec, st->st_mtim.tv_nsec,
+			(intmax_t)st->st_mtim.tv_sec, st->st_mtim.tv_nsec,
 			(intmax_t)st->st_ctim.tv_sec, st->st_ctim.tv_nsec);
 	}
 	return true;

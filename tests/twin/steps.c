@@ -36,7 +36,7 @@ static const struct choice choices_rename[] = { { 0, "0" }, { 0, "0" }, { 0, "0"
 static const struct choice choices_follow[] = { { 0, "0" }, { 0, "0" }, C(AT_SYMLINK_FOLLOW) };
 static const struct choice choices_nofollow[] = { { 0, "0" }, C(AT_SYMLINK_NOFOLLOW) };
 static const struct choice choices_stat[] = { { 0, "0" }, C(AT_SYMLINK_NOFOLLOW), C(AT_STATX_FORCE_SYNC),
-	C(AT_STATX_DONT_SYNC | AT_SYMLINK_NOFOLLOW), C(AT_EMPTY_PATH) };
+	C(AT_EMPTY_PATH) };
 static const struct choice choices_mknod[] = { C(S_IFIFO), C(S_IFSOCK), C(S_IFREG), { 0, "0" }, C(S_IFCHR), C(S_IFDIR) };
 static const struct choice choices_access[] = { { 0, "0" }, C(AT_EACCESS), C(AT_EACCESS), C(AT_SYMLINK_NOFOLLOW) };
 static const struct choice choices_attribute[] = { { 0, "0" }, { 0x40, "NODUMP" }, { 0x80, "NOATIME" } };

@@ -145,7 +145,9 @@ static void survey_slot(struct world *w, struct survey_state *state, unsigned in
 
 	if (statx(w->slots[slot], "", AT_EMPTY_PATH, STATX_BASIC_STATS, &x) < 0)
 		return;
-	say(w, "\nfd%u: inode %zu", slot, index_of(state, x.stx_ino));
+	say(w, "\nfd%u: ", slot);
+	if (!act_is_ghost(w, slot))
+		say(w, "inode %zu", index_of(state, x.stx_ino));
 	say_attributes(w, &x);
 	if (S_ISREG(x.stx_mode))
 		say(w, " position %lld", (long long)lseek(w->slots[slot], 0, SEEK_CUR));

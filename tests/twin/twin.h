@@ -17,10 +17,13 @@
  *   inode numbers       only which names and open files are one inode, and that numbers agree within a world
  *   times of now        "now"; those that utimensat(2) has set are compared to the nanosecond
  *   access times        what the kernel's cache answers changes none; compared only right after they were set
- *   allocated blocks    on ext4, after fsync(2), roughly: the filesystem places them as it likes
+ *   times of fifos      a pipe's traffic stays in the kernel: below, nothing has happened to it
+ *   allocated blocks    depend on the sizes of writes and of folios in the page cache, and change when a file is closed
  *   directories' order  as sets; that seeking in them works is tested within a world
  * Not done, as FUSE (7.45, libfuse 3.14) has no way to do it: O_TMPFILE, collapsing and inserting ranges (fallocate(2)),
- * O_DIRECT with its filesystem's own alignment, opening a removed file again through an O_PATH descriptor.
+ * O_DIRECT with its filesystem's own alignment, opening a removed file again through an O_PATH descriptor, chattr flags of
+ * what is neither file nor directory, chown(2) to neither owner nor group by someone who may not (it succeeds).
+ * AT_STATX_DONT_SYNC asks for what may be out of date, and gets it.
  */
 #ifndef FSTAPE_TWIN_H
 #define FSTAPE_TWIN_H
@@ -67,17 +70,11 @@ struct step {
 	uint32_t uid, gid;
 };
 
-/* What a world says of a step: text at an offset of its memory; blocks is -1 when it has no say about them. */
-struct outcome {
-	uint32_t text;
-	int64_t blocks;
-};
-
 /* Shared between a world and its parent. */
 struct memory {
 	_Atomic uint32_t begun; /* steps */
 	uint32_t used;
-	struct outcome outcomes[STEPS_MAX + 1];
+	uint32_t outcomes[STEPS_MAX + 1]; /* what the world says of each step: where in `text` */
 	char text[TEXT_MAX];
 };
 

@@ -62,6 +62,8 @@ void say_attributes(struct world *w, const struct statx *x)
 		(unsigned long long)x->stx_size);
 	if (S_ISCHR(x->stx_mode) || S_ISBLK(x->stx_mode))
 		say(w, " rdev=%u:%u", x->stx_rdev_major, x->stx_rdev_minor);
+	if (S_ISFIFO(x->stx_mode) || S_ISCHR(x->stx_mode))
+		return;
 	if (x->stx_mtime.tv_sec >= PRESENT_S)
 		say(w, " mtime=now");
 	else
@@ -167,7 +169,7 @@ _Noreturn void world_run(const char *dir, struct memory *memory, const struct st
 	for (size_t i = 0; i < count; i++) {
 		const struct step *step = &steps[i];
 
-		memory->outcomes[i] = (struct outcome){ .text = memory->used, .blocks = -1 };
+		memory->outcomes[i] = memory->used;
 		atomic_store(&memory->begun, (uint32_t)i + 1);
 		if (w.umask != step->umask)
 			umask(w.umask = step->umask);
