@@ -99,6 +99,17 @@ def filesystems(base):
 
 
 @pytest.fixture(scope="session", autouse=True)
+def mtab_for_users():
+    """fusermount3 reads /etc/mtab, which a system has from its first start on; one that was never started has none."""
+    if os.geteuid() != 0 or os.path.lexists("/etc/mtab"):
+        yield
+        return
+    os.symlink("../proc/self/mounts", "/etc/mtab")
+    yield
+    os.unlink("/etc/mtab")
+
+
+@pytest.fixture(scope="session", autouse=True)
 def device_for_users(base):
     """Distributions ship /dev/fuse open to all; for where it is not, a node of our own lies over it meanwhile."""
     if why_no_mounts():

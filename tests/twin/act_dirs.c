@@ -73,6 +73,8 @@ static void say_item(struct world *w, int fd, const struct item *item)
 
 static void say_listing_of(struct world *w, int fd, struct listing *l, const char *without)
 {
+	if (!l->items) /* a removed directory lists not even "." */
+		return;
 	qsort(l->items, l->count, sizeof(*l->items), by_name);
 	for (size_t i = 0; i < l->count; i++)
 		if (!without || strcmp(l->items[i].name, without) != 0)
