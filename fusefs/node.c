@@ -9,7 +9,6 @@
 
 #include "fdcache.h"
 #include "handle.h"
-#include "handle.h"
 #include "path.h"
 
 #define MIN_BITS 10
@@ -224,17 +223,42 @@ static struct node *take_name(struct node_table *table, struct node *node)
 	return parent;
 }
 
-/* Takes over `name`. The old parent's reference comes back, to be dropped. */
-static struct node *give_name(struct node_table *table, struct node *node, struct node *parent, char *name)
+/* The node right below `top` on the way up from `node`, or NULL when that way does not lead there. */
+static struct node *below_on_the_way(const struct node *top, struct node *node)
 {
+	while (node && node->parent != top)
+		node = node->parent;
+	return node;
+}
+
+/*
+ * Takes over `name`. Directories that were moved behind our back may have changed places, one being below the other now:
+ * what was known of the way down from `node` to its new parent is out of date then, and must not close a circle. The
+ * caller does not count on `node` to be alive afterwards, but for its memory, which is in `garbage` at worst.
+ */
+static void give_name(struct fs *fs, struct node *node, struct node *parent, char *name, struct node **garbage)
+{
+	struct node_table *table = fs->nodes;
+	struct node *stale = node->type == S_IFDIR ? below_on_the_way(node, parent) : NULL;
 	struct node *old = take_name(table, node);
 
-	node->parent = parent;
-	node->name = name;
-	node->unnamed = false;
-	parent->refs++;
-	hash_name(table, node);
-	return old;
+	if (stale) {
+		stale->unnamed = true;
+		take_name(table, stale);
+	}
+	node->unnamed = parent == node; /* a directory in itself: another one has come behind our back */
+	if (node->unnamed) {
+		free(name);
+	} else {
+		node->parent = parent;
+		node->name = name;
+		parent->refs++;
+		hash_name(table, node);
+	}
+	if (old)
+		drop_ref(fs, old, garbage);
+	if (stale)
+		drop_ref(fs, node, garbage);
 }
 
 static struct node *node_new(struct node_table *table, const struct inode_info *info)
@@ -277,7 +301,7 @@ int node_lookup(struct fs *fs, struct node *parent, const char *name, const stru
 	uint32_t process, struct node **ret_node, bool *ret_fresh)
 {
 	struct node_table *table = fs->nodes;
-	struct node *node, *old = NULL, *other, *garbage = NULL;
+	struct node *node, *other, *garbage = NULL;
 	char *copy = strdup(name);
 	bool fresh = false;
 
@@ -302,10 +326,8 @@ int node_lookup(struct fs *fs, struct node *parent, const char *name, const stru
 			drop_ref(fs, take_name(table, other), &garbage);
 		}
 		if (node != table->root && other != node) {
-			old = give_name(table, node, parent, steal_ptr(&copy));
+			give_name(fs, node, parent, steal_ptr(&copy), &garbage);
 			fdcache_unpin(fs, node);
-			if (old)
-				drop_ref(fs, old, &garbage);
 			node->path = 0;
 		}
 		if (path && node != table->root) {
@@ -382,7 +404,7 @@ bool node_renamed(struct fs *fs, struct node *parent, const char *name, struct n
 		drop_ref(fs, take_name(fs->nodes, node), &garbage);
 	} else if (node) {
 		dir = node->type == S_IFDIR;
-		drop_ref(fs, give_name(fs->nodes, node, parent2, steal_ptr(&copy)), &garbage);
+		give_name(fs, node, parent2, steal_ptr(&copy), &garbage);
 		node->path = path2;
 		node->path_epoch = path_epoch(fs);
 	}
@@ -401,11 +423,11 @@ void node_exchanged(struct fs *fs, struct node *parent, const char *name, struct
 	a = find_name(fs->nodes, parent, name);
 	b = find_name(fs->nodes, parent2, name2);
 	if (a && copy_a) {
-		drop_ref(fs, give_name(fs->nodes, a, parent2, steal_ptr(&copy_a)), &garbage);
+		give_name(fs, a, parent2, steal_ptr(&copy_a), &garbage);
 		a->path = 0;
 	}
 	if (b && copy_b) {
-		drop_ref(fs, give_name(fs->nodes, b, parent, steal_ptr(&copy_b)), &garbage);
+		give_name(fs, b, parent, steal_ptr(&copy_b), &garbage);
 		b->path = 0;
 	}
 	pthread_mutex_unlock(&fs->nodes->lock);
