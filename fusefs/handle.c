@@ -73,15 +73,3 @@ void handle_free_list(struct handle *handles)
 		free(handle);
 	}
 }
-
-void handle_discard(struct handle *list)
-{
-	while (list) {
-		struct handle *next = list->next;
-
-		close(list->fd);
-		dir_stream_free(list->dir);
-		free(list);
-		list = next;
-	}
-}

@@ -35,9 +35,6 @@ void handle_release(struct fs *fs, struct call *c, struct handle *handle);
 /* Of a node, at the mount's end: files whose RELEASE does not come any more. Nobody may use them then. */
 void handle_free_list(struct handle *handles);
 
-/* At the end of the mount: closes and frees a node's handles, whose RELEASE will not come any more. */
-void handle_discard(struct handle *list);
-
 static inline struct handle *handle_of(const struct fuse_file_info *fi)
 {
 	return fi ? (struct handle *)(uintptr_t)fi->fh : NULL;
