@@ -28,7 +28,7 @@ void act_map(struct world *w, const struct step *s)
 	if (at == MAP_FAILED)
 		return;
 	unmap(&w->maps[s->map]);
-	file = openat(w->proc_fd, fd_name(w, s->slot).text, O_PATH | O_CLOEXEC);
+	file = fcntl(w->slots[s->slot], F_DUPFD_CLOEXEC, 0); /* the mapping keeps the file open anyway */
 	w->maps[s->map] = (struct mapping){ .at = at, .len = len, .offset = offset, .file = file, .shared = shared };
 }
 
@@ -58,7 +58,8 @@ void act_poke(struct world *w, const struct step *s)
 	struct mapping *map = &w->maps[s->map];
 	size_t at = 0, len = clip(map, s, &at);
 
-	if (!len || pwrite(w->scratch, world_data(w, s->value, len), len, 0) != (ssize_t)len) {
+	if (!len || act_has_capability(map->file, NULL) ||
+		pwrite(w->scratch, world_data(w, s->value, len), len, 0) != (ssize_t)len) {
 		say(w, "nothing");
 		return;
 	}

@@ -61,11 +61,23 @@ void act_rename(struct world *w, const struct step *s)
 	say_result(w, renameat2(dir, path, dir2, path2, s->flags));
 }
 
+/*
+ * Whether a file may be linked depends on its set-id bits (proc(5), protected_hardlinks), and the kernel looks at those
+ * that it has without asking the filesystem: they are brought up to date first.
+ */
+static void refresh(int dir, const char *path, int flags)
+{
+	struct stat st;
+
+	fstatat(dir, path, &st, flags);
+}
+
 void act_link(struct world *w, const struct step *s)
 {
 	char path[PATH_ROOM], path2[PATH_ROOM];
 	int dir = world_at(w, &s->at, path), dir2 = world_at(w, &s->at2, path2);
 
+	refresh(dir, path, s->flags ? 0 : AT_SYMLINK_NOFOLLOW);
 	say_result(w, linkat(dir, path, dir2, path2, (int)s->flags));
 }
 
@@ -74,6 +86,7 @@ void act_link_open(struct world *w, const struct step *s)
 	char path[PATH_ROOM];
 	int dir = world_at(w, &s->at2, path);
 
+	refresh(w->slots[s->slot], "", AT_EMPTY_PATH);
 	say_result(w, linkat(w->proc_fd, fd_name(w, s->slot).text, dir, path, AT_SYMLINK_FOLLOW));
 }
 

@@ -20,10 +20,14 @@
  *   times of fifos      a pipe's traffic stays in the kernel: below, nothing has happened to it
  *   allocated blocks    depend on the sizes of writes and of folios in the page cache, and change when a file is closed
  *   directories' order  as sets; that seeking in them works is tested within a world
- * Not done, as FUSE (7.45, libfuse 3.14) has no way to do it: O_TMPFILE, collapsing and inserting ranges (fallocate(2)),
- * O_DIRECT with its filesystem's own alignment, opening a removed file again through an O_PATH descriptor, chattr flags of
- * what is neither file nor directory, chown(2) to neither owner nor group by someone who may not (it succeeds).
- * AT_STATX_DONT_SYNC asks for what may be out of date, and gets it.
+ * Not done, as FUSE (7.45, libfuse 3.14) has no way to do it as it is done below:
+ *   O_TMPFILE; fallocate(2) that collapses or inserts ranges; O_DIRECT with its filesystem's own alignment
+ *   opening a removed file again through an O_PATH descriptor; chattr flags of what is neither file nor directory
+ *   chown(2) to neither owner nor group by someone who may not: it succeeds, without effect
+ *   writes to files that have both set-id bits and capabilities, by root: the kernel's wish to clear the one looks like the
+ *   wish to clear the other; writes through a mapping of a file with capabilities: they are lost, as with any write
+ * AT_STATX_DONT_SYNC asks for what may be out of date, and gets it. Holes punched where nothing is clear set-id bits on
+ * some filesystems only.
  */
 #ifndef FSTAPE_TWIN_H
 #define FSTAPE_TWIN_H
@@ -82,7 +86,7 @@ struct mapping {
 	char *at;
 	size_t len;
 	off_t offset;
-	int file; /* O_PATH */
+	int file; /* its own descriptor of what is mapped */
 	bool shared;
 };
 
