@@ -191,7 +191,12 @@ static int mount_and_serve(struct fs *fs, struct daemon *daemon, int signal_fd)
 	for (struct mount *mount = fs->mounts; mount; mount = mount->next)
 		mount_stop(mount);
 	lock_table_stop(fs);
-	/* The innermost mounts first. */
+	return err;
+}
+
+/* The innermost first. */
+static void free_mounts(struct fs *fs)
+{
 	while (fs->mounts) {
 		struct mount **last = &fs->mounts, *mount;
 
@@ -201,7 +206,6 @@ static int mount_and_serve(struct fs *fs, struct daemon *daemon, int signal_fd)
 		*last = NULL;
 		mount_free(mount);
 	}
-	return err;
 }
 
 /* Signals arrive here and nowhere else: every other thread is started with them blocked. */
@@ -229,6 +233,7 @@ static int run(struct fs *fs, struct daemon *daemon)
 		err = err ?: recorder_start(fs->recorder);
 	}
 	err = err ?: mount_and_serve(fs, daemon, signal_fd);
+	free_mounts(fs);
 	/* The source is let go first: loading may take a while, and people unmount it next. */
 	free_tables(fs);
 	close(fs->source_fd);

@@ -2,6 +2,7 @@
 """Fixtures: small real file systems, a box per test with a source, a mount point and a database; what to skip and why."""
 import os
 import pathlib
+import pwd
 import shutil
 import signal
 import subprocess
@@ -9,7 +10,7 @@ import tempfile
 
 import pytest
 
-from harness import BUILD, FILESYSTEMS, FSTAPE, FSTAPEFS, Mount, check_truths, libc, mountpoints, run
+from harness import BUILD, FILESYSTEMS, FSTAPE, FSTAPEFS, USER, Mount, check_truths, libc, mountpoints, run
 
 IMAGE_SIZE = 1 << 30  # bytes, sparse
 MKFS = {
@@ -107,6 +108,19 @@ def mtab_for_users():
     os.symlink("../proc/self/mounts", "/etc/mtab")
     yield
     os.unlink("/etc/mtab")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def name_for_users(base):
+    """fusermount3 wants a name for who calls it; a new system has no users, so a file with one lies over its own."""
+    if why_no_mounts() or USER in [entry.pw_uid for entry in pwd.getpwall()]:
+        yield
+        return
+    passwd = base / "passwd"
+    passwd.write_text(pathlib.Path("/etc/passwd").read_text() + f"fstape-tester:x:{USER}:{USER}::/:/bin/sh\n")
+    run("mount", "--bind", passwd, "/etc/passwd")
+    yield
+    run("umount", "-l", "/etc/passwd")
 
 
 @pytest.fixture(scope="session", autouse=True)

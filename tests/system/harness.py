@@ -35,12 +35,12 @@ def for_everybody(build):
 
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-BUILD = for_everybody(pathlib.Path(os.environ.get("FSTAPE_BUILD", TOP / "build-tests")))
-FSTAPEFS = BUILD / "fusefs" / "fstapefs"
-FSTAPE = BUILD / "analyzer" / "fstape"
+BUILD = pathlib.Path(os.environ.get("FSTAPE_BUILD", TOP / "build-tests"))
+FSTAPEFS, FSTAPE = map(for_everybody(BUILD).joinpath, PROGRAMS)
 SLOW = float(os.environ.get("FSTAPE_TEST_SLOW", "1"))  # how much slower than usual the programs are
 FILESYSTEMS = ("ext3", "ext4", "xfs", "btrfs")
 NOBODY = 65534
+USER = 1000  # who plays the ordinary user
 
 libc = ctypes.CDLL(None, use_errno=True)
 
