@@ -270,6 +270,7 @@ static int start(struct fs *fs, struct fuse_args *args)
 	fs->mount_args = args;
 	if (mount_new(fs, o->source, o->mountpoint, NULL, &fs->mounts) < 0) {
 		log_msg("fstapefs -h prints help");
+		mountinfo_free(fs->source_mounts);
 		return EXIT_USAGE;
 	}
 	mallopt(M_ARENA_MAX, 2); /* more of them would keep the memory of forgotten trees */
