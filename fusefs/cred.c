@@ -84,9 +84,16 @@ void cred_as_member(struct fs *fs, uid_t uid, gid_t gid, const gid_t *groups, in
 	now.groups = true;
 }
 
-void cred_thread_init(void)
+void cred_thread_init(struct fs *fs)
 {
 	unshare(CLONE_FS);
 	umask(0);
 	now.umask = 0;
+	if (!fs->privileged)
+		return;
+	/* A thread begins with the credentials of the one that started it, which may be acting for a caller. */
+	syscall(SYS_setgroups, 0, NULL);
+	syscall(SYS_setfsgid, 0);
+	syscall(SYS_setfsuid, 0);
+	raise_capabilities(0);
 }

@@ -25,7 +25,7 @@ void cred_as_self(struct fs *fs, uint32_t without);
 /* For what depends on the caller's groups, of which there are `count` supplementary ones. */
 void cred_as_member(struct fs *fs, uid_t uid, gid_t gid, const gid_t *groups, int count, uint32_t without);
 
-/* Once per worker, before its first request: a umask of its own. */
-void cred_thread_init(void);
+/* Once per worker, before its first request: the shim's own ids, and a umask that is this thread's alone. */
+void cred_thread_init(struct fs *fs);
 
 #endif

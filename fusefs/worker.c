@@ -191,7 +191,7 @@ static void *worker_main(void *arg)
 	int epoll_fd = make_epoll(pool);
 
 	pthread_setname_np(pthread_self(), "worker");
-	cred_thread_init();
+	cred_thread_init(pool->mount->fs);
 	if (mem && epoll_fd >= 0)
 		serve(pool, epoll_fd, mem);
 	else
