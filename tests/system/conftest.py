@@ -56,6 +56,9 @@ def told_to_end(*_):
 def pytest_configure(config):
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, told_to_end)
+    # A background job starts with these ignored, and programs that are to be interrupted would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     private_mounts()
     config.addinivalue_line("markers", "without_mounts: runs without root and without /dev/fuse")
 
