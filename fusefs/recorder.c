@@ -175,15 +175,6 @@ void recorder_set_text(struct recorder *recorder, const char *column, const char
 	pthread_mutex_unlock(&recorder->db_lock);
 }
 
-void recorder_set_int(struct recorder *recorder, const char *column, int64_t value)
-{
-	pthread_mutex_lock(&recorder->db_lock);
-	if (trace_run_set_int(recorder->trace, recorder->run, column, value) < 0)
-		log_msg("%s: run %" PRId64 ": cannot store %s: %s", trace_path(recorder->trace), recorder->run, column,
-			trace_error(recorder->trace));
-	pthread_mutex_unlock(&recorder->db_lock);
-}
-
 /* Between the two monotonic readings lies the wall clock's: the pair converts one into the other. */
 static int add_anchor(struct recorder *recorder)
 {

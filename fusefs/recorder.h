@@ -34,7 +34,6 @@ int64_t recorder_run(const struct recorder *recorder);
 
 /* The run's row, for what is known only once the mount is up. Before recorder_finish(). Any thread. */
 void recorder_set_text(struct recorder *recorder, const char *column, const char *value);
-void recorder_set_int(struct recorder *recorder, const char *column, int64_t value);
 
 /* The run's time, ns. */
 int64_t recorder_now(const struct recorder *recorder);

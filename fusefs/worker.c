@@ -29,7 +29,6 @@ struct worker_pool {
 	pthread_mutex_t lock;
 	pthread_cond_t ended;
 	unsigned int running, idle;
-	_Atomic uint64_t requests;
 	_Atomic bool stopping;
 };
 
@@ -127,7 +126,6 @@ static void handle(struct worker_pool *pool, void *mem, size_t size)
 {
 	struct fuse_buf buf = { .mem = mem, .size = size };
 
-	atomic_fetch_add_explicit(&pool->requests, 1, memory_order_relaxed);
 	session_note_request(pool->mount->session, mem, size);
 	kill_suidgid = wants_kill(mem, size);
 	fuse_session_process_buf(pool->se, &buf);
@@ -273,11 +271,6 @@ void worker_pool_stop(struct worker_pool *pool)
 {
 	atomic_store(&pool->stopping, true);
 	eventfd_write(pool->stop_fd, 1);
-}
-
-uint64_t worker_pool_requests(const struct worker_pool *pool)
-{
-	return atomic_load(&pool->requests);
 }
 
 void worker_pool_free(struct worker_pool *pool)

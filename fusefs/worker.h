@@ -26,9 +26,6 @@ void worker_pool_stop(struct worker_pool *pool);
 /* Waits for the last worker. */
 void worker_pool_free(struct worker_pool *pool);
 
-/* Requests read from the kernel so far, of every kind, INIT and INTERRUPT included. */
-uint64_t worker_pool_requests(const struct worker_pool *pool);
-
 /* --- for handlers, about the thread they run in -------------------------------------------------------------------- */
 
 /* WORKER_BUFFER_SIZE bytes that are this thread's; NULL: no memory. */

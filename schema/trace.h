@@ -103,7 +103,6 @@ static inline void cleanup_stmt(struct trace_stmt **stmt)
 
 /* Parameters count from 1. Text is copied. */
 int trace_bind_int(struct trace_stmt *stmt, int index, int64_t value);
-int trace_bind_double(struct trace_stmt *stmt, int index, double value);
 int trace_bind_text(struct trace_stmt *stmt, int index, const char *value);
 
 /* 1: a row; 0: no more; or -errno (-EINTR after trace_interrupt()). */

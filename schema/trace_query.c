@@ -47,11 +47,6 @@ int trace_bind_int(struct trace_stmt *stmt, int index, int64_t value)
 	return trace_fail(stmt->trace, sqlite3_bind_int64(stmt->sql, index, value));
 }
 
-int trace_bind_double(struct trace_stmt *stmt, int index, double value)
-{
-	return trace_fail(stmt->trace, sqlite3_bind_double(stmt->sql, index, value));
-}
-
 int trace_bind_text(struct trace_stmt *stmt, int index, const char *value)
 {
 	return trace_fail(stmt->trace, sqlite3_bind_text(stmt->sql, index, value, -1, SQLITE_TRANSIENT));
