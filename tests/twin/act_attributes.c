@@ -134,7 +134,8 @@ static void say_times(struct world *w, int dir, const char *path, int flags, con
 
 	if (ask(dir, path, flags, &x) < 0)
 		return;
-	if (times[0].tv_nsec != UTIME_NOW && times[0].tv_nsec != UTIME_OMIT)
+	/* The way to a symlink may lead through it. */
+	if (times[0].tv_nsec != UTIME_NOW && times[0].tv_nsec != UTIME_OMIT && !S_ISLNK(x.stx_mode))
 		say(w, " atime=%lld.%09u", (long long)x.stx_atime.tv_sec, x.stx_atime.tv_nsec);
 	say_attributes(w, &x);
 }
