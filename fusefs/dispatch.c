@@ -186,14 +186,34 @@ static bool is_groups_affair(struct fs *fs, enum op_id op, const struct call *c)
 	       (info.stat.st_mode & (S_ISGID | S_IXGRP)) == S_ISGID;
 }
 
-static void as_member(struct fs *fs, fuse_req_t req, uid_t uid, gid_t gid, uint32_t without)
+/* The caller's supplementary groups. Not fuse_req_getgroups(): that of libfuse 3.14 reads beyond its buffer. */
+static int caller_groups(pid_t tid, gid_t *groups, int room)
+{
+	struct strbuf auto_strbuf status = {};
+	char path[32];
+	char *at, *end;
+	int count = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", tid);
+	if (read_file_at(-1, path, 1 << 20, &status) < 0 || !(at = strstr(status.buf, "\nGroups:")))
+		return 0;
+	at += strlen("\nGroups:");
+	end = strchrnul(at, '\n');
+	*end = '\0';
+	for (; count < room; count++) {
+		groups[count] = (gid_t)strtoul(at, &end, 10);
+		if (end == at)
+			break;
+		at = end;
+	}
+	return count;
+}
+
+static void as_member(struct fs *fs, const struct call *c, uid_t uid, gid_t gid, uint32_t without)
 {
 	gid_t groups[256];
-	int count = fuse_req_getgroups(req, ARRAY_SIZE(groups), groups);
 
-	if (count > (int)ARRAY_SIZE(groups))
-		count = ARRAY_SIZE(groups);
-	cred_as_member(fs, uid, gid, groups, count > 0 ? count : 0, without);
+	cred_as_member(fs, uid, gid, groups, caller_groups(c->tid, groups, ARRAY_SIZE(groups)), without);
 }
 
 /* Whether the caller may do that is for the filesystem to say: the kernel has not asked. */
@@ -202,7 +222,7 @@ static bool is_bare_setattr(enum op_id op, const struct call *c)
 	return op == OP_setattr && c->uid != 0 && setattr_is_empty(c);
 }
 
-static void take_identity(struct fs *fs, fuse_req_t req, enum op_id op, const struct call *c)
+static void take_identity(struct fs *fs, enum op_id op, const struct call *c)
 {
 	const uint32_t no_fsetid = CRED_WITHOUT(CAP_FSETID);
 
@@ -210,9 +230,9 @@ static void take_identity(struct fs *fs, fuse_req_t req, enum op_id op, const st
 		(op == OP_rename && c->flags & RENAME_WHITEOUT)) /* which leaves a device behind */
 		cred_as_caller(fs, c);
 	else if (fs->privileged && is_bare_setattr(op, c))
-		as_member(fs, req, c->uid, c->gid, no_fsetid | CRED_WITHOUT(CAP_FOWNER) | CRED_WITHOUT(CAP_CHOWN));
+		as_member(fs, c, c->uid, c->gid, no_fsetid | CRED_WITHOUT(CAP_FOWNER) | CRED_WITHOUT(CAP_CHOWN));
 	else if (fs->privileged && is_groups_affair(fs, op, c))
-		as_member(fs, req, 0, c->gid, no_fsetid);
+		as_member(fs, c, 0, c->gid, no_fsetid);
 	else if (c->kill_suidgid)
 		cred_as_self(fs, no_fsetid);
 	else
@@ -238,7 +258,7 @@ void dispatch(fuse_req_t req, enum op_id op, struct call *c)
 		note_process(fs, op, c);
 		note_objects(fs, op_get(op), c);
 	}
-	take_identity(fs, req, op, c);
+	take_identity(fs, op, c);
 	current_request = req;
 	result = handlers[op](fs, c);
 	if (result != CALL_DEFERRED)
