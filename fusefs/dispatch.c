@@ -152,7 +152,7 @@ static void undo(struct fs *fs, enum op_id op, struct call *c)
 	if (kind == REPLY_OPEN || kind == REPLY_CREATE)
 		handle_release(fs, c, handle_of(c->fi));
 	if (kind == REPLY_ENTRY || kind == REPLY_CREATE)
-		node_forget(fs, c->node, 1);
+		node_forget(fs, NULL, c->node, 1);
 	if (op == OP_readdirplus)
 		dir_undo_lookups(fs);
 }

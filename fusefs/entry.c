@@ -66,6 +66,8 @@ int entry_find(struct fs *fs, struct call *c, int dir_fd, bool is_lookup)
 			      inode_info_at(dir_fd, c->name, &info);
 
 	err = err ?: entry_fill(fs, c, &info, &fresh);
+	if (err == 0 && is_lookup)
+		node_looked_up(c->node, c->tid);
 	if (err == 0 && is_lookup && fresh && fs->recorder)
 		entry_initial(fs, c, &info, dir_fd, c->name, c->path, c->node_id);
 	return err;

@@ -12,6 +12,7 @@
 #include "path.h"
 
 #define MIN_BITS 10
+#define WANTED_MS 1000u
 
 static size_t bucket_of_inode(const struct node_table *table, dev_t dev, uint64_t ino)
 {
@@ -159,13 +160,15 @@ static void drop_ref(struct fs *fs, struct node *node, struct node **garbage)
 	}
 }
 
-static void free_garbage(struct node *garbage)
+static void free_garbage(struct call *c, struct node *garbage)
 {
+	struct call aside = {};
+
 	while (garbage) {
 		struct node *next = garbage->hash_next;
 
 		if (garbage->fd >= 0)
-			close(garbage->fd);
+			FS_CALL(c ?: &aside, close(garbage->fd));
 		path_dir_text_free(garbage->dir_text);
 		free(garbage->file_handle);
 		free(garbage->ghost);
@@ -190,10 +193,10 @@ void node_unref(struct fs *fs, struct node *node)
 	drop_ref(fs, node, &garbage);
 	resize_if_due(fs->nodes);
 	pthread_mutex_unlock(&fs->nodes->lock);
-	free_garbage(garbage);
+	free_garbage(NULL, garbage);
 }
 
-bool node_forget(struct fs *fs, struct node *node, uint64_t count)
+bool node_forget(struct fs *fs, struct call *c, struct node *node, uint64_t count)
 {
 	struct node *garbage = NULL;
 	bool gone;
@@ -205,8 +208,36 @@ bool node_forget(struct fs *fs, struct node *node, uint64_t count)
 	gone = garbage != NULL;
 	resize_if_due(fs->nodes);
 	pthread_mutex_unlock(&fs->nodes->lock);
-	free_garbage(garbage);
+	free_garbage(c, garbage);
 	return gone;
+}
+
+static uint32_t now_ms(void)
+{
+	return (uint32_t)(clock_ns(CLOCK_MONOTONIC_COARSE) / 1000000);
+}
+
+void node_looked_up(struct node *node, pid_t tid)
+{
+	uint32_t now = now_ms();
+	uint32_t before = atomic_exchange_explicit(&node->looker, (uint32_t)tid, memory_order_relaxed);
+
+	if (before && before != (uint32_t)tid)
+		atomic_store_explicit(&node->contested_ms,
+			atomic_load_explicit(&node->looked_ms, memory_order_relaxed), memory_order_relaxed);
+	atomic_store_explicit(&node->looked_ms, now, memory_order_relaxed);
+}
+
+bool node_is_wanted(const struct node *node, pid_t tid)
+{
+	uint32_t now = now_ms();
+	uint32_t looker = atomic_load_explicit(&node->looker, memory_order_relaxed);
+
+	if (!looker)
+		return false;
+	if (looker != (uint32_t)tid)
+		return now - atomic_load_explicit(&node->looked_ms, memory_order_relaxed) < WANTED_MS;
+	return now - atomic_load_explicit(&node->contested_ms, memory_order_relaxed) < WANTED_MS;
 }
 
 /* Takes the node's name away; the reference to its parent is the caller's to drop. */
@@ -338,7 +369,7 @@ int node_lookup(struct fs *fs, struct node *parent, const char *name, const stru
 	}
 	pthread_mutex_unlock(&table->lock);
 	free(copy);
-	free_garbage(garbage);
+	free_garbage(NULL, garbage);
 	if (!node)
 		return -ENOMEM;
 	*ret_node = node;
@@ -387,7 +418,7 @@ void node_unname(struct fs *fs, struct node *parent, const char *name, uint32_t 
 		drop_ref(fs, take_name(fs->nodes, node), &garbage);
 	}
 	pthread_mutex_unlock(&fs->nodes->lock);
-	free_garbage(garbage);
+	free_garbage(NULL, garbage);
 }
 
 bool node_renamed(struct fs *fs, struct node *parent, const char *name, struct node *parent2, const char *name2,
@@ -410,7 +441,7 @@ bool node_renamed(struct fs *fs, struct node *parent, const char *name, struct n
 	}
 	pthread_mutex_unlock(&fs->nodes->lock);
 	free(copy);
-	free_garbage(garbage);
+	free_garbage(NULL, garbage);
 	return dir;
 }
 
@@ -433,7 +464,7 @@ void node_exchanged(struct fs *fs, struct node *parent, const char *name, struct
 	pthread_mutex_unlock(&fs->nodes->lock);
 	free(copy_a);
 	free(copy_b);
-	free_garbage(garbage);
+	free_garbage(NULL, garbage);
 }
 
 void node_table_free(struct fs *fs)
@@ -450,7 +481,7 @@ void node_table_free(struct fs *fs)
 			if (node == table->root)
 				node->fd = -1; /* source_fd is the mount's own */
 		}
-		free_garbage(garbage);
+		free_garbage(NULL, garbage);
 	}
 	free(table->by_inode);
 	free(table->by_name);

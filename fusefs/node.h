@@ -48,6 +48,8 @@ struct node {
 	uint32_t fd_users; /* the descriptor is in use: not to be closed */
 	uint32_t path, path_epoch;
 	uint32_t process; /* who asked for it last: FORGET has no caller */
+	/* whose look-up was answered last and when, and when last another's was too: see node_is_wanted() */
+	_Atomic uint32_t looker, looked_ms, contested_ms;
 	uint16_t type;	  /* st_mode & S_IFMT */
 	bool pinned;	  /* its descriptor is the only way to it: not to be closed */
 	bool unnamed;	  /* its last known name is gone; path stays what it was */
@@ -89,8 +91,19 @@ int node_make_root(struct fs *fs, const struct inode_info *info);
 int node_lookup(struct fs *fs, struct node *parent, const char *name, const struct inode_info *info, uint32_t path,
 	uint32_t process, struct node **ret_node, bool *ret_fresh);
 
-/* Takes back `count` look-ups. Returns true when the node is gone with it. */
-bool node_forget(struct fs *fs, struct node *node, uint64_t count);
+/*
+ * Takes back `count` look-ups. Returns true when the node is gone with it. Closing its descriptor may free a removed
+ * inode: that time is `c`'s (which may be NULL).
+ */
+bool node_forget(struct fs *fs, struct call *c, struct node *node, uint64_t count);
+
+/*
+ * Between the answer to a look-up and the request that it was made for (OPEN, SETATTR, ...) the kernel lets others remove
+ * the name; below us the one who looked would hold the inode by then. node_looked_up() notes the look-up of thread
+ * `tid`; node_is_wanted() tells whether another thread than `tid` had one within the last second.
+ */
+void node_looked_up(struct node *node, pid_t tid);
+bool node_is_wanted(const struct node *node, pid_t tid);
 
 void node_ref(struct fs *fs, struct node *node);
 void node_unref(struct fs *fs, struct node *node);

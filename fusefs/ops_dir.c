@@ -43,7 +43,7 @@ void dir_stream_free(struct dir_stream *stream)
 void dir_undo_lookups(struct fs *fs)
 {
 	for (size_t i = 0; i < handed_out.count; i++)
-		node_forget(fs, handed_out.nodes[i], 1);
+		node_forget(fs, NULL, handed_out.nodes[i], 1);
 	handed_out.count = 0;
 }
 
@@ -165,7 +165,7 @@ static int add_plus(struct fs *fs, struct call *c, char *buf, size_t room, const
 		if (err < 0)
 			return err;
 		if (!hand_out(node)) {
-			node_forget(fs, node, 1);
+			node_forget(fs, NULL, node, 1);
 			return -ENOMEM;
 		}
 		if (fresh && fs->recorder)

@@ -28,14 +28,14 @@ int64_t do_lookup(struct fs *fs, struct call *c)
 
 int64_t do_forget(struct fs *fs, struct call *c)
 {
-	node_forget(fs, c->node, c->length);
+	node_forget(fs, c, c->node, c->length);
 	return 0;
 }
 
 int64_t do_forget_multi(struct fs *fs, struct call *c)
 {
 	for (size_t i = 0; i < c->count; i++)
-		node_forget(fs, mount_node(c->mount, c->forgets[i].ino), c->forgets[i].nlookup);
+		node_forget(fs, c, mount_node(c->mount, c->forgets[i].ino), c->forgets[i].nlookup);
 	return 0;
 }
 
@@ -126,7 +126,7 @@ int64_t do_create(struct fs *fs, struct call *c)
 	}
 	c->fh = handle_new(fs, c->node, fd, c->process);
 	if (!c->fh) {
-		node_forget(fs, c->node, 1);
+		node_forget(fs, NULL, c->node, 1);
 		return -ENOMEM;
 	}
 	c->fh_id = c->fh->id;
@@ -148,7 +148,8 @@ struct victim {
  * Before the name goes. An inode that lives on under other names, a directory that somebody may be in, and a fifo, whose
  * openers the kernel does not tell us of, keep a descriptor. For a file with its last name nobody needs one but those who
  * have it open: a descriptor of ours would only put off the moment at which the filesystem frees it, out of the operation
- * that frees it. Its attributes are kept for those who hold it without having it open (O_PATH).
+ * that frees it. Its attributes are kept for those who hold it without having it open (O_PATH). But where another thread
+ * has just looked the file up, its request is on the way and is to find it.
  */
 static void victim_prepare(struct fs *fs, struct call *c, int dir_fd, struct node *parent, const char *name,
 	struct victim *v)
@@ -164,7 +165,8 @@ static void victim_prepare(struct fs *fs, struct call *c, int dir_fd, struct nod
 	v->gone = S_ISDIR(info.stat.st_mode) || info.stat.st_nlink <= 1;
 	if (S_ISDIR(info.stat.st_mode))
 		path_remember(fs, v->node);
-	if (!(S_ISREG(info.stat.st_mode) || S_ISLNK(info.stat.st_mode)) || info.stat.st_nlink > 1) {
+	if (!(S_ISREG(info.stat.st_mode) || S_ISLNK(info.stat.st_mode)) || info.stat.st_nlink > 1 ||
+		node_is_wanted(v->node, c->tid)) {
 		v->pinned = fdcache_pin(fs, v->node) == 0;
 		return;
 	}

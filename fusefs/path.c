@@ -206,8 +206,12 @@ static uint32_t dir_path(struct fs *fs, struct node *dir, char *text, size_t *re
 			break;
 		}
 		id = kept_text(fs, node, text, &len);
-		if (id || node_where(fs, node, &parent, name) < 0)
+		if (id)
 			break;
+		if (node_where(fs, node, &parent, name) < 0) {
+			id = kept_text(fs, node, text, &len); /* it may have lost its name in between */
+			break;
+		}
 		if (depth == room) {
 			struct node **grown = realloc(chain, (room = room * 2 + 16) * sizeof(*chain));
 
@@ -241,9 +245,9 @@ static uint32_t dir_path(struct fs *fs, struct node *dir, char *text, size_t *re
 			keep_text(fs, below, epoch, id, text, len);
 			node_unref(fs, parent);
 		} else {
-			id = 0;
 			if (parent)
 				node_unref(fs, parent);
+			id = kept_text(fs, below, text, &len);
 		}
 		node_unref(fs, node);
 		node = below;
@@ -288,14 +292,18 @@ uint32_t path_of_node(struct fs *fs, struct node *node)
 		return root_path(fs);
 	epoch = path_epoch(fs);
 	id = remembered(fs, node);
-	if (id || node_where(fs, node, &parent, name) < 0)
+	if (id)
 		return id;
+	if (node_where(fs, node, &parent, name) < 0)
+		return remembered(fs, node); /* it may have lost its name in between */
 	id = path_of_name(fs, parent, name);
-	node_unref(fs, parent);
 	pthread_mutex_lock(&fs->nodes->lock);
-	node->path = id;
-	node->path_epoch = epoch;
+	if (node->parent == parent && strcmp(node->name, name) == 0) { /* still */
+		node->path = id;
+		node->path_epoch = epoch;
+	}
 	pthread_mutex_unlock(&fs->nodes->lock);
+	node_unref(fs, parent);
 	return id;
 }
 

@@ -21,7 +21,7 @@ static struct node *step(struct fs *fs, struct node *parent, int parent_fd, cons
 		node_lookup(fs, parent, name, &info, 0, 0, &node, NULL) < 0)
 		return NULL;
 	node_ref(fs, node);
-	node_forget(fs, node, 1);
+	node_forget(fs, NULL, node, 1);
 	return node;
 }
 

@@ -163,7 +163,7 @@ static void learn(struct kernel *k, const struct call *c)
 		return;
 	}
 	if (k->count == NODES_MAX) {
-		node_forget(&k->fs, node, 1);
+		node_forget(&k->fs, NULL, node, 1);
 		return;
 	}
 	k->known[k->count++] = (struct known){ node, 1, S_ISDIR(c->entry.attr.st_mode) };

@@ -278,6 +278,29 @@ def test_clone_gc_and_status_at_once(box, origin):
     box.recorded(action, cache="always")
 
 
+@pytest.mark.parametrize("cache", ["always", "never"])
+@pytest.mark.parametrize("how", ["unlink", "rename"])
+def test_removed_between_look_up_and_open(box, cache, how):
+    """Who has looked a file up will find it, even when another has taken its name away in between."""
+    (box.src / "a").write_text("text")
+    (box.src / "b").write_text("other")
+    looker = (f"import os, sys; file = os.open('{box.mnt}/a', os.O_PATH); print('looked', flush=True); input();"
+              "print(os.read(os.open(f'/proc/self/fd/{file}', os.O_RDONLY), 9))")
+
+    def action(mnt):
+        child = subprocess.Popen([sys.executable, "-c", looker], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, text=True)
+        box.clients.append(child)
+        assert child.stdout.readline() == "looked\n"
+        if how == "unlink":
+            os.unlink(mnt / "a")
+        else:
+            os.rename(mnt / "b", mnt / "a")
+        out, err = child.communicate("\n", timeout=30)
+        assert (child.returncode, out) == (0, "b'text'\n"), err
+    box.recorded(action, cache=cache)
+
+
 def end_under_load(box, end):
     made = box.mount(allow_other=True).start()
     workers = start_workers(box, made.mnt, seconds=60, mode="ending")
@@ -304,7 +327,8 @@ def test_lazily_unmounted_under_load(box):
     made, workers = end_under_load(box, lambda mount: run("umount", "-l", mount.mnt))
     time.sleep(0.5)
     assert made.daemon.poll() is None
-    assert all(worker.poll() is None for worker in workers)
+    ended = [worker for worker in workers if worker.poll() is not None]
+    assert not ended, [(worker.returncode, worker.communicate()) for worker in ended]
     for worker in workers:
         worker.send_signal(signal.SIGKILL)
     for worker in workers:
