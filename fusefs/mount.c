@@ -3,19 +3,42 @@
 
 #include <poll.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
 #include "bind.h"
+#include "fdcache.h"
 #include "session.h"
 #include "worker.h"
 
 #define INIT_MS 10000
 
+/*
+ * What the mount below forbids as a mount, the kernel has to forbid above, as it never asks a filesystem: access(2) and
+ * statvfs(2) are to tell of a read-only mount, and nothing is to run from a noexec one. Users' own options come later
+ * and win.
+ */
+static const char *flags_below(struct fs *fs, struct node *root)
+{
+	static const char *const texts[] = { "", ",ro", ",noexec", ",ro,noexec" };
+	struct statvfs below = {};
+	struct fdref ref = { .fd = fs->source_fd };
+
+	if (root && fdref_get(fs, root, &ref) < 0)
+		return "";
+	if (fstatvfs(ref.fd, &below) < 0)
+		below.f_flag = 0;
+	if (root)
+		fdref_put(fs, &ref);
+	return texts[(below.f_flag & ST_RDONLY ? 1 : 0) | (below.f_flag & ST_NOEXEC ? 2 : 0)];
+}
+
 /* The mount's name in /proc/mounts, with what libfuse's parser takes for its own escaped. */
-static int add_own_options(struct fs *fs, struct fuse_args *args, const char *source)
+static int add_own_options(struct mount *mount, struct fuse_args *args, const char *source)
 {
 	struct strbuf auto_strbuf option = {};
 
-	strbuf_addf(&option, "-osubtype=fstapefs%s,fsname=", fs->privileged ? ",default_permissions" : "");
+	strbuf_addf(&option, "-osubtype=fstapefs%s%s,fsname=",
+		mount->fs->privileged ? ",default_permissions" : "", flags_below(mount->fs, mount->root));
 	for (const char *at = source; *at; at++)
 		strbuf_addf(&option, "%s%c", *at == ',' || *at == '\\' ? "\\" : "", *at);
 	return option.failed || fuse_opt_insert_arg(args, 1, option.buf) < 0 ? -ENOMEM : 0;
@@ -33,7 +56,7 @@ static struct fuse_session *make_session(struct mount *mount, const char *source
 	ops.init = session_init;
 	for (int i = 0; i < given->argc && err == 0; i++)
 		err = fuse_opt_add_arg(&args, given->argv[i]);
-	if (err == 0 && add_own_options(mount->fs, &args, source) == 0)
+	if (err == 0 && add_own_options(mount, &args, source) == 0)
 		se = fuse_session_new(&args, &ops, sizeof(ops), mount);
 	fuse_opt_free_args(&args);
 	return se;
