@@ -233,6 +233,8 @@ static int run(struct fs *fs, struct daemon *daemon)
 		err = err ?: recorder_start(fs->recorder);
 	}
 	err = err ?: mount_and_serve(fs, daemon, signal_fd);
+	if (err < 0 && fs->recorder)
+		recorder_set_text(fs->recorder, "note", "nothing was recorded: the file system was not mounted");
 	free_mounts(fs);
 	/* The source is let go first: loading may take a while, and people unmount it next. */
 	free_tables(fs);

@@ -241,6 +241,7 @@ def test_no_fusermount3_for_an_ordinary_user(box):
                         ' exec setpriv --reuid 65534 --regid 65534 --clear-groups "$1" -f -o "db=$2" "$3" "$4"',
                         FSTAPEFS, box.db, box.src, box.mnt)
     assert done.returncode == 1 and "fusermount3" in done.stderr, done
+    assert "not mounted" in Database(box.db).value("SELECT note FROM run")
 
 
 def test_in_the_background(box):
