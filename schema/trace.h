@@ -101,6 +101,9 @@ static inline void cleanup_stmt(struct trace_stmt **stmt)
 	trace_finalize(*stmt);
 }
 
+/* The number of a named parameter, ":name"; 0: the statement has none of that name, and binding it fails. */
+int trace_parameter(const struct trace_stmt *stmt, const char *name);
+
 /* Parameters count from 1. Text is copied. */
 int trace_bind_int(struct trace_stmt *stmt, int index, int64_t value);
 int trace_bind_text(struct trace_stmt *stmt, int index, const char *value);

@@ -42,6 +42,11 @@ void trace_finalize(struct trace_stmt *stmt)
 	free(stmt);
 }
 
+int trace_parameter(const struct trace_stmt *stmt, const char *name)
+{
+	return sqlite3_bind_parameter_index(stmt->sql, name);
+}
+
 int trace_bind_int(struct trace_stmt *stmt, int index, int64_t value)
 {
 	return trace_fail(stmt->trace, sqlite3_bind_int64(stmt->sql, index, value));

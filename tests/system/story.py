@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: MIT
+"""A small recording in which every report finds something, with numbers that a person can add up."""
+from tape import Tape
+
+ENOENT, EEXIST, ENODATA = 2, 17, 61
+US, MS = 1000, 1000_000
+SECOND = 1000 * MS
+
+
+def lock(tape, process, name, held, fate="rename"):
+    tape.op("lookup", f"{name}.lock", process, 2 * US, error=ENOENT)
+    tape.op("create", f"{name}.lock", process, 20 * US, mode=0o100644)
+    tape.op("write", f"{name}.lock", process, 5 * US, length=100, result=100, offset=0)
+    tape.op("release", f"{name}.lock", process, 1 * US)
+    if fate == "rename":
+        tape.op("rename", f"{name}.lock", process, 30 * US, to=name, wait=held)
+    elif fate == "unlink":
+        tape.op("unlink", f"{name}.lock", process, 10 * US, wait=held)
+
+
+def check_out(tape, process, name, size, create=20 * US):
+    for time in (2 * US, 1 * US):
+        tape.op("lookup", name, process, time, error=ENOENT)
+    tape.op("create", name, process, create, mode=0o100644, wait=10 * US)
+    tape.op("getxattr", name, process, 2 * US, error=ENODATA, length=0)
+    tape.op("write", name, process, 4 * US, length=size, result=size, offset=0)
+    tape.op("getattr", name, process, 500)
+    tape.op("flush", name, process, 200)
+    tape.op("release", name, process, 600)
+
+
+def receive(tape, process):
+    pack = "w/.git/objects/pack/tmp_pack_A1"
+    tape.op("create", pack, process, 40 * US, mode=0o100444)
+    for number in range(3):
+        tape.op("write", pack, process, 3 * US, length=4096, result=4096, offset=4096 * number)
+    tape.op("read", pack, process, 2 * US, length=4096, result=4096, offset=0)
+    tape.op("fsync", pack, process, 6 * MS, wait=1 * MS)
+    tape.op("release", pack, process, 1 * US)
+    tape.op("link", "w/.git/objects/pack/pack-1.pack", process, 25 * US, to=pack)
+    tape.op("unlink", pack, process, 15 * US)
+
+
+def clone(tape):
+    git = tape.process("git", 100, cmdline="git clone /srv/x w")
+    pack = tape.process("git", 101, cmdline="git index-pack --stdin")
+    tape.op("mkdir", "w", git, 50 * US)
+    tape.op("mkdir", "w/.git", git, 50 * US)
+    for name in ("w/.git/HEAD", "w/.git/config", "w/.git/config"):
+        lock(tape, git, name, held=200 * US)
+    tape.op("lookup", "w/.git/commondir", git, 2 * US, error=ENOENT)
+    receive(tape, pack)
+    tape.op("create", "w/.git/index.lock", git, 20 * US, mode=0o100644)
+    tape.op("mkdir", "w/src", git, 60 * US)
+    for number in range(6):
+        check_out(tape, git, f"w/src/f{number}", 1000 << number, create=(20 + 10 * number) * US)
+    check_out(tape, git, "w/README", 10)
+    tape.op("write", "w/.git/index.lock", git, 50 * US, length=70000, result=70000, offset=0)
+    tape.op("release", "w/.git/index.lock", git, 1 * US)
+    tape.op("rename", "w/.git/index.lock", git, 40 * US, to="w/.git/index")
+
+
+def status(tape):
+    """Two threads that overlap; f0 and f1 are as young as the index."""
+    main = tape.process("git", 200, cmdline="git status")
+    other = tape.process("git", 200, tid=201, cmdline="git status")
+    now = tape.now + 1 * MS
+    for number in range(6):
+        tape.initial(f"w/src/f{number}", size=1000 << number, mtime_ns=(1000 if number < 2 else 900) * SECOND)
+        tape.op("lookup", f"w/src/f{number}", (main, other)[number % 2], 20 * US, at=now + 10 * US * number)
+    tape.op("lookup", "w/.git/info/grafts", main, 3 * US, error=ENOENT, wait=100 * US)
+    for number in range(3):
+        tape.op("lookup", "w/.git/commondir", main, 2 * US, error=ENOENT)
+    tape.initial("w/.git/index", size=70000, mtime_ns=1000 * SECOND)
+    for name, size in (("w/.git/index", 70000), ("w/src/f0", 1000), ("w/src/f1", 2000), ("w/src/f5", 32000)):
+        tape.op("open", name, main, 3 * US, flags=0)
+        tape.op("read", name, main, 8 * US, length=max(4096, size), result=size, offset=0)
+        tape.op("release", name, main, 1 * US)
+    lock(tape, main, "w/.git/index", held=300 * US)
+    lock(tape, main, "w/.git/refs/heads/x", held=50 * US, fate="unlink")
+    lock(tape, main, "w/.git/gc.pid", held=0, fate="stays")
+
+
+def others(tape):
+    """A build, and names that nothing may choke on."""
+    make = tape.process("make", 300, cmdline="make all")
+    tape.op("lookup", "w/src/f0", make, 1 * US)
+    tape.op("getattr", "w/src/f0", make, 1 * US)
+    tape.op("create", b"w/\xff,\"\n<script>.o", make, 20 * US, mode=0o100644)
+    tape.op("write", b"w/\xff,\"\n<script>.o", make, 90 * US, length=512, result=512, offset=0)
+    tape.op("fsync", b"w/\xff,\"\n<script>.o", make, 2 * MS)
+    tape.op("release", b"w/\xff,\"\n<script>.o", make, 1 * US)
+    tape.op("mkdir", "w/src", make, 5 * US, error=EEXIST)
+    tape.op("symlink", "w/latest", make, 8 * US, to="src/f0")
+    tape.op("lookup", "elsewhere", make, 2 * US, error=ENOENT)
+
+
+def tell(path):
+    """Run 1 is an empty one, run 2 the story, run 3 one operation."""
+    tape = Tape(path)
+    tape.begin("empty")
+    tape.end()
+    tape.begin("story")
+    clone(tape)
+    status(tape)
+    others(tape)
+    tape.end()
+    tape.begin("single")
+    tape.op("getattr", "", tape.process("ls", 400), 7 * US)
+    tape.end()
+    tape.close()
