@@ -3,9 +3,11 @@
 import errno
 import fcntl
 import os
+import signal
 import struct
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -104,3 +106,61 @@ def test_getlk_names_the_holder(files):
         finally:
             one.end()
             two.end()
+
+
+def test_a_blocked_lock_can_be_interrupted(box):
+    (box.src / "f").write_bytes(b"x")
+
+    def action(mnt):
+        holder = os.open(mnt / "f", os.O_RDWR)
+        fcntl.lockf(holder, fcntl.LOCK_EX)
+        child = os.fork()
+        if child == 0:
+            other = os.open(mnt / "f", os.O_RDWR)
+            signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(InterruptedError))
+            signal.setitimer(signal.ITIMER_REAL, 0.5)
+            try:
+                fcntl.lockf(other, fcntl.LOCK_EX)
+            except InterruptedError:
+                os._exit(7)
+            os._exit(1)
+        _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) == 7
+        os.close(holder)
+    db = box.recorded(action, cache="never")
+    db.expect("setlk", path="f", error="EINTR")
+
+
+def test_a_blocked_lock_holds_up_nobody_else(box):
+    (box.src / "f").write_bytes(b"x")
+    (box.src / "g").write_bytes(b"x")
+
+    def wait_for_lock(mnt, kind):
+        other = os.open(mnt / "f", os.O_RDWR)
+        if kind == "flock":
+            fcntl.flock(other, fcntl.LOCK_EX)
+        else:
+            libc_ofd_lock(other)
+        os.close(other)
+
+    def action(mnt):
+        for kind in ("flock", "ofd"):
+            holder = os.open(mnt / "f", os.O_RDWR)
+            fcntl.flock(holder, fcntl.LOCK_EX) if kind == "flock" else libc_ofd_lock(holder)
+            waiters = [threading.Thread(target=wait_for_lock, args=(mnt, kind)) for _ in range(12)]
+            for waiter in waiters:
+                waiter.start()
+            time.sleep(0.3)
+            assert all(waiter.is_alive() for waiter in waiters)
+            for _ in range(50):
+                assert (mnt / "g").read_bytes() == b"x"
+            os.close(holder)
+            for waiter in waiters:
+                waiter.join(20)
+                assert not waiter.is_alive()
+    box.recorded(action, cache="never")
+
+
+def libc_ofd_lock(file):
+    f_ofd_setlkw = 38
+    fcntl.fcntl(file, f_ofd_setlkw, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
