@@ -55,6 +55,7 @@ void daemon_ready(struct daemon *daemon)
 		dup2(fd, std);
 	if (fd > 2)
 		close(fd);
+	log_use_syslog();
 	if (write(daemon->status_fd, "+", 1) < 0)
 		errno = 0; /* the parent was killed: nobody waits */
 	close(daemon->status_fd);

@@ -10,6 +10,7 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 
+#include "busguard.h"
 #include "check.h"
 #include "daemon.h"
 #include "fdcache.h"
@@ -145,7 +146,9 @@ static void wait_for_end(struct fs *fs, int signal_fd)
 		if (got == 0 && !signals)
 			trim_if_due(fs, &peak);
 		if ((got > 0 && read(signal_fd, &info, sizeof(info)) > 0) || (got == 0 && signals)) {
-			if (signals++ == 0)
+			if (signals++ == 0 && fs->recorder)
+				recorder_hurry(fs->recorder);
+			if (signals == 1)
 				detach(fs);
 			else
 				for (struct mount *mount = fs->mounts; mount; mount = mount->next)
@@ -228,6 +231,7 @@ static int run(struct fs *fs, struct daemon *daemon)
 	int auto_close signal_fd = catch_signals();
 	int err = signal_fd < 0 ? -errno : make_tables(fs), finished = 0;
 
+	err = err ?: busguard_install();
 	if (err == 0 && !fs->options.norecord) {
 		err = recorder_open(fs, &fs->recorder);
 		err = err ?: recorder_start(fs->recorder);

@@ -10,6 +10,7 @@
 #include <fuse_lowlevel.h>
 
 #include "base.h"
+#include "spool.h"
 
 #define DEFAULT_SPOOL (32ull << 20)
 #define DEFAULT_THREADS 32u
@@ -17,7 +18,7 @@
 /* What fuse_opt fills; words are turned into values afterwards. */
 struct raw {
 	struct options *options;
-	char *db, *label, *cache, *overflow, *load, *data, *spool, *entry_timeout, *attr_timeout, *threads, *ready_fd;
+	char *db, *label, *cache, *overflow, *load, *data, *spool, *entry_timeout, *attr_timeout, *threads, *ready_fd, *max_db, *keep_runs;
 	char *source, *mountpoint;
 	int too_many;
 };
@@ -32,6 +33,8 @@ static const struct fuse_opt option_table[] = {
 	{ "load=%s", offsetof(struct raw, load), 0 },
 	{ "data=%s", offsetof(struct raw, data), 0 },
 	{ "spool=%s", offsetof(struct raw, spool), 0 },
+	{ "max_db=%s", offsetof(struct raw, max_db), 0 },
+	{ "keep_runs=%s", offsetof(struct raw, keep_runs), 0 },
 	{ "entry_timeout=%s", offsetof(struct raw, entry_timeout), 0 },
 	{ "attr_timeout=%s", offsetof(struct raw, attr_timeout), 0 },
 	{ "threads=%s", offsetof(struct raw, threads), 0 },
@@ -83,7 +86,12 @@ void options_help(void)
 	       "                        drop (lose operations, counted)\n"
 	       "    load=MODE           fill the database live (default), or at the end\n"
 	       "    data=none           do not record file contents (they never are, so far)\n"
-	       "    spool=SIZE          most bytes of the spool, with K, M or G (default 32M)\n"
+	       "    spool=SIZE          most bytes of the spool, with K, M or G; up to 4G\n"
+	       "                        (default 32M)\n"
+	       "    max_db=SIZE         stop recording when the database is that big; the mount\n"
+	       "                        goes on, and what it does is counted\n"
+	       "    keep_runs=N         at the start, delete the oldest runs of the database so\n"
+	       "                        that N are left with the new one\n"
 	       "    threads=N           most worker threads (default 32)\n"
 	       "    entry_timeout=S     seconds that the kernel may keep names\n"
 	       "    attr_timeout=S      seconds that the kernel may keep attributes\n"
@@ -153,9 +161,9 @@ static int parse_number(const char *option, const char *text, double least, doub
 	return 0;
 }
 
-static int parse_size(const char *option, const char *text, uint64_t *ret_size)
+static int parse_size(const char *option, const char *text, uint64_t most, uint64_t *ret_size)
 {
-	static const char units[] = "KMG";
+	static const char units[] = "KMGT";
 	const char *unit;
 	char *end;
 	double value;
@@ -168,7 +176,12 @@ static int parse_size(const char *option, const char *text, uint64_t *ret_size)
 		log_msg("option %s=%s: must be a size such as 64M", option, text);
 		return -EINVAL;
 	}
-	*ret_size = (uint64_t)(value * (unit ? 1ull << (10 * (unit - units + 1)) : 1));
+	value *= unit ? (double)(1ull << (10 * (unit - units + 1))) : 1;
+	if (value > (double)most) {
+		log_msg("option %s=%s: must be at most %lluG", option, text, (unsigned long long)(most >> 30));
+		return -EINVAL;
+	}
+	*ret_size = (uint64_t)value;
 	return 0;
 }
 
@@ -180,13 +193,15 @@ static int convert(struct options *options, const struct raw *raw)
 	static const char *const loads[] = { "live", "end", NULL };
 	static const char *const datas[] = { "none", NULL };
 	int cache = -1, overflow = OVERFLOW_BLOCK, load = LOAD_LIVE, data = 0, err;
-	double threads = DEFAULT_THREADS, ready_fd = -1;
+	double threads = DEFAULT_THREADS, ready_fd = -1, keep_runs = 0;
 
 	err = choose("cache", raw->cache, caches, &cache);
 	err = err ?: choose("overflow", raw->overflow, overflows, &overflow);
 	err = err ?: choose("load", raw->load, loads, &load);
 	err = err ?: choose("data", raw->data, datas, &data);
-	err = err ?: parse_size("spool", raw->spool, &options->spool_size);
+	err = err ?: parse_size("spool", raw->spool, SPOOL_LIMIT_MAX, &options->spool_size);
+	err = err ?: parse_size("max_db", raw->max_db, 1ull << 50, &options->max_db);
+	err = err ?: parse_number("keep_runs", raw->keep_runs, 1, 1e9, &keep_runs);
 	err = err ?: parse_number("threads", raw->threads, 1, 1024, &threads);
 	err = err ?: parse_number("ready_fd", raw->ready_fd, 0, 1 << 20, &ready_fd);
 	err = err ?: parse_number("entry_timeout", raw->entry_timeout, 0, 1e9, &options->entry_timeout);
@@ -196,6 +211,7 @@ static int convert(struct options *options, const struct raw *raw)
 	options->load = (enum load_mode)load;
 	options->threads = (unsigned int)threads;
 	options->ready_fd = (int)ready_fd;
+	options->keep_runs = (unsigned int)keep_runs;
 	if (options->singlethread)
 		options->threads = 1;
 	return err;
@@ -253,6 +269,8 @@ static void free_raw(struct raw *raw)
 	free(raw->load);
 	free(raw->data);
 	free(raw->spool);
+	free(raw->max_db);
+	free(raw->keep_runs);
 	free(raw->entry_timeout);
 	free(raw->attr_timeout);
 	free(raw->threads);

@@ -22,6 +22,8 @@ struct options {
 	enum load_mode load;
 	double entry_timeout, attr_timeout; /* seconds */
 	uint64_t spool_size;		    /* bytes */
+	uint64_t max_db;		    /* bytes; 0: no limit */
+	unsigned int keep_runs;		    /* 0: all */
 	unsigned int threads;		    /* most workers at once */
 	int ready_fd;			    /* -1: nobody waits */
 	int norecord;

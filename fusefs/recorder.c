@@ -10,7 +10,9 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "busguard.h"
 #include "loader.h"
+#include "loss.h"
 #include "runinfo.h"
 #include "spool.h"
 #include "trace.h"
@@ -20,7 +22,7 @@
 #define PERIOD_BUSY_NS (50 * 1000000LL)
 #define PERIOD_IDLE_NS (500 * 1000000LL)
 #define ANCHOR_PERIOD_NS (5 * NSEC_PER_SEC)
-#define STALL_LIMIT_NS (20 * NSEC_PER_SEC)
+#define BUSY_WORTH_SAYING_NS (3 * NSEC_PER_SEC)
 #define WAIT_STEP_NS (50 * 1000000LL)
 
 struct recorder {
@@ -32,6 +34,7 @@ struct recorder {
 	int64_t start_mono_ns, start_coarse_ns;
 	bool drop; /* overflow=drop */
 	bool load_at_end;
+	_Atomic bool hurry;
 	pthread_t thread;
 	bool started;
 	pthread_mutex_t db_lock; /* of trace and loader */
@@ -39,12 +42,14 @@ struct recorder {
 	pthread_cond_t wake;
 	bool stop;
 	bool idle_priority;
-	int last_error; /* of the loader, said once */
-	_Atomic int64_t stalled_since_ns; /* 0: the loader gets on */
+	int said; /* the loader's trouble that people have been told of */
+	struct loss loss;
+	int64_t max_db; /* bytes; 0: no limit */
 	int64_t last_anchor_ns;
 };
 
 static _Thread_local struct spool_writer *thread_writer;
+static _Thread_local bool thread_guarded;
 
 int64_t recorder_run(const struct recorder *recorder)
 {
@@ -66,28 +71,31 @@ bool recorder_is_older(const struct recorder *recorder, int64_t btime_ns, int64_
 
 uint64_t recorder_request(struct recorder *recorder)
 {
+	if (!thread_guarded) {
+		busguard_unblock(); /* threads start with all signals blocked */
+		thread_guarded = true;
+	}
 	return atomic_fetch_add_explicit(&recorder->state->requests, 1, memory_order_relaxed) + 1;
-}
-
-static bool is_stalled(struct recorder *recorder)
-{
-	int64_t since = atomic_load(&recorder->stalled_since_ns);
-
-	return since && clock_ns(CLOCK_MONOTONIC) - since > STALL_LIMIT_NS;
 }
 
 static void *reserve(struct recorder *recorder, size_t size)
 {
 	void *room;
 
+	if (loss_is_final(&recorder->loss))
+		return NULL;
 	if (!thread_writer) {
 		thread_writer = spool_writer_new(recorder->spool);
 		if (!thread_writer)
 			return NULL;
 	}
 	while (!(room = spool_reserve(thread_writer, size))) {
-		if (recorder->drop || size > SPOOL_RECORD_MAX / 2 || is_stalled(recorder))
+		if (recorder->drop || size > SPOOL_RECORD_MAX / 2 || loss_is_due(&recorder->loss))
 			return NULL;
+		if (atomic_load(&recorder->hurry)) {
+			spool_raise_limit(recorder->spool, SPOOL_SEGMENT_SIZE);
+			return spool_reserve(thread_writer, size);
+		}
 		pthread_cond_signal(&recorder->wake);
 		spool_wait_free(recorder->spool, WAIT_STEP_NS);
 	}
@@ -100,7 +108,7 @@ void recorder_event(struct recorder *recorder, const struct event *event, const 
 	char *room = reserve(recorder, size);
 
 	if (!room) {
-		atomic_fetch_add_explicit(&recorder->state->dropped[event->op], 1, memory_order_relaxed);
+		loss_count(&recorder->loss, recorder->state, event->op, recorder_now(recorder));
 		return;
 	}
 	memcpy(room, event, sizeof(*event));
@@ -232,6 +240,17 @@ static int make_run(struct fs *fs, struct recorder *recorder)
 	return err < 0 ? log_errno(err, "%s: cannot make the spool", root) : 0;
 }
 
+static int rotate(struct fs *fs, struct recorder *recorder)
+{
+	int err = 0;
+
+	if (fs->options.keep_runs)
+		err = trace_runs_rotate(recorder->trace, fs->options.keep_runs - 1);
+	if (err < 0)
+		log_msg("%s: old runs cannot be deleted: %s", fs->options.db, trace_error(recorder->trace));
+	return err < 0 ? err : 0;
+}
+
 int recorder_open(struct fs *fs, struct recorder **ret_recorder)
 {
 	struct recorder *recorder = calloc(1, sizeof(*recorder));
@@ -248,10 +267,12 @@ int recorder_open(struct fs *fs, struct recorder **ret_recorder)
 	pthread_condattr_destroy(&attr);
 	recorder->drop = fs->options.overflow == OVERFLOW_DROP;
 	recorder->load_at_end = fs->options.load == LOAD_END;
+	recorder->max_db = (int64_t)fs->options.max_db;
 	err = trace_open(fs->options.db, TRACE_CREATE, &recorder->trace);
 	if (err == 0) {
 		err = recover_all(recorder->trace, NULL);
-		err = err < 0 ? err : make_run(fs, recorder);
+		err = err < 0 ? err : rotate(fs, recorder);
+		err = err ?: make_run(fs, recorder);
 	}
 	if (err < 0) {
 		if (recorder->trace)
@@ -261,8 +282,12 @@ int recorder_open(struct fs *fs, struct recorder **ret_recorder)
 		recorder_free(recorder);
 		return err;
 	}
-	recorder->loader =
-		(struct loader){ .trace = recorder->trace, .spool = recorder->spool, .run = recorder->run };
+	recorder->loader = (struct loader){
+		.trace = recorder->trace,
+		.spool = recorder->spool,
+		.run = recorder->run,
+		.hold = spool_limit(recorder->spool) / 4,
+	};
 	*ret_recorder = recorder;
 	return 0;
 }
@@ -292,21 +317,42 @@ static void set_priority(struct recorder *recorder, bool idle)
 	pthread_setschedparam(pthread_self(), idle ? SCHED_IDLE : SCHED_OTHER, &none);
 }
 
+/* What keeps coming and going, as a lock does, is said once; a new trouble, and the end of a real one, are news. */
 static void note_result(struct recorder *recorder, int64_t result)
 {
+	int64_t stalled_ns = loss_note_result(&recorder->loss, (int)(result < 0 ? result : 0));
+
 	if (result >= 0) {
-		atomic_store(&recorder->stalled_since_ns, 0);
-		if (recorder->last_error)
-			log_msg("%s: loading goes on", trace_path(recorder->trace));
-		recorder->last_error = 0;
-		return;
-	}
-	if (!atomic_load(&recorder->stalled_since_ns))
-		atomic_store(&recorder->stalled_since_ns, clock_ns(CLOCK_MONOTONIC));
-	if (recorder->last_error != result)
+		if (recorder->said)
+			log_msg("%s: storing operations goes on", trace_path(recorder->trace));
+		recorder->said = 0;
+	} else if (recorder->said != result && (result != -EBUSY || stalled_ns > BUSY_WORTH_SAYING_NS)) {
 		log_msg("%s: cannot store operations: %s; they are kept in %s for now", trace_path(recorder->trace),
 			trace_error(recorder->trace), spool_dir(recorder->spool));
-	recorder->last_error = (int)result;
+		recorder->said = (int)result;
+	}
+}
+
+/*
+ * Whether there is a reason to record no more: the database has gone, or is as big as it may be. What is in the spool is
+ * counted with about half its size, which is what it takes as rows.
+ */
+static void check_end(struct recorder *recorder)
+{
+	int64_t size = 0;
+
+	if (loss_is_final(&recorder->loss))
+		return;
+	if (trace_is_deleted(recorder->trace)) {
+		loss_set_final(&recorder->loss, ESTALE);
+		log_msg("%s: has been deleted: this run is lost; %s goes on working unrecorded", trace_path(recorder->trace),
+			recorder->state->source);
+	} else if (recorder->max_db && trace_size(recorder->trace, &size) == 0 &&
+		   size + (int64_t)spool_used(recorder->spool) / 2 >= recorder->max_db) {
+		loss_set_final(&recorder->loss, EFBIG);
+		log_msg("%s: has reached max_db: from here on operations are counted, but not recorded",
+			trace_path(recorder->trace));
+	}
 }
 
 /* Loads all there is. Returns the number of records, or -errno. */
@@ -320,6 +366,7 @@ static int64_t load(struct recorder *recorder)
 		if (got >= 0 && recorder_now(recorder) - recorder->last_anchor_ns > ANCHOR_PERIOD_NS)
 			add_anchor(recorder);
 		note_result(recorder, got);
+		check_end(recorder);
 		pthread_mutex_unlock(&recorder->db_lock);
 		set_priority(recorder, spool_used(recorder->spool) < spool_limit(recorder->spool) / 4);
 		if (got > 0)
@@ -352,6 +399,13 @@ static void rest(struct recorder *recorder)
 	malloc_trim(0);
 }
 
+static void check_end_alone(struct recorder *recorder)
+{
+	pthread_mutex_lock(&recorder->db_lock);
+	check_end(recorder);
+	pthread_mutex_unlock(&recorder->db_lock);
+}
+
 static void *loader_main(void *arg)
 {
 	struct recorder *recorder = arg;
@@ -367,6 +421,8 @@ static void *loader_main(void *arg)
 		spool_prepare(recorder->spool, SPARE_SEGMENTS); /* no space: the workers find out, and wait or drop */
 		if (!recorder->load_at_end || full)
 			got = load(recorder);
+		else
+			check_end_alone(recorder);
 		if (got != 0)
 			rested = false;
 		else if (period == PERIOD_IDLE_NS && !rested)
@@ -383,6 +439,7 @@ int recorder_start(struct recorder *recorder)
 
 	/* Signals are for the main thread. */
 	sigfillset(&all);
+	sigdelset(&all, SIGBUS); /* busguard.h */
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	trace_set_busy_timeout(recorder->trace, 200);
 	err = pthread_create(&recorder->thread, NULL, loader_main, recorder);
@@ -405,6 +462,15 @@ static void stop_loader(struct recorder *recorder)
 	recorder->started = false;
 }
 
+/* A deleted file cannot be named again: what is in it, and in its spool, goes with us. */
+static int lost_whole(struct recorder *recorder)
+{
+	log_msg("%s: run %" PRId64 " of %" PRIu64 " operations is lost, as the database was deleted while it was recorded into",
+		trace_path(recorder->trace), recorder->run, atomic_load(&recorder->state->requests));
+	spool_remove(recorder->spool);
+	return -ESTALE;
+}
+
 static int write_end(struct recorder *recorder)
 {
 	struct trace *trace = recorder->trace;
@@ -419,6 +485,11 @@ static int write_end(struct recorder *recorder)
 			      usage.ru_stime.tv_sec * NSEC_PER_SEC + usage.ru_stime.tv_usec * 1000);
 }
 
+void recorder_hurry(struct recorder *recorder)
+{
+	atomic_store(&recorder->hurry, true);
+}
+
 int recorder_finish(struct recorder *recorder)
 {
 	int64_t got;
@@ -427,6 +498,8 @@ int recorder_finish(struct recorder *recorder)
 	recorder_thread_end();
 	stop_loader(recorder);
 	atomic_store(&recorder->state->complete, 1);
+	if (trace_is_deleted(recorder->trace))
+		return lost_whole(recorder);
 	trace_set_busy_timeout(recorder->trace, 60000);
 	trace_run_set_text(recorder->trace, recorder->run, "state", "finishing");
 	do

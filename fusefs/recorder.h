@@ -5,8 +5,7 @@
  * Workers write records into segments of the spool, each into its own, without a lock; one thread, the loader, moves them
  * into the database at idle priority. Nothing here waits for the database, with one exception: with overflow=block a
  * worker whose spool is at its limit waits until the loader has made room. It gives up waiting when the loader gets
- * nowhere for STALL_LIMIT_NS (a full disk, a locked database): the user's filesystem goes on, and what is lost is
- * counted by operation.
+ * nowhere (loss.h says how long): the user's filesystem goes on, and what is lost is counted by operation.
  */
 #ifndef FSTAPE_RECORDER_H
 #define FSTAPE_RECORDER_H
@@ -22,6 +21,12 @@ int recorder_open(struct fs *fs, struct recorder **ret_recorder);
 
 /* The loader. After every fork of the process, as threads do not survive one. */
 int recorder_start(struct recorder *recorder);
+
+/*
+ * The mount is asked to end: from now on workers that find no room make some beyond the limit, so that none of them holds
+ * that up. When the disk has no room either, what they record is lost, and counted.
+ */
+void recorder_hurry(struct recorder *recorder);
 
 /*
  * The mount has ended: loads what is left, writes the counts, removes the spool. When that can't be done the spool stays

@@ -4,12 +4,20 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <syslog.h>
 
 static const char *program = "fstape";
+static bool to_syslog;
 
 void log_set_program(const char *name)
 {
 	program = name;
+}
+
+void log_use_syslog(void)
+{
+	openlog(program, LOG_PID, LOG_DAEMON);
+	to_syslog = true;
 }
 
 static void log_line(const char *suffix, const char *fmt, va_list ap)
@@ -18,6 +26,10 @@ static void log_line(const char *suffix, const char *fmt, va_list ap)
 	char text[2048];
 
 	vsnprintf(text, sizeof(text), fmt, ap);
+	if (to_syslog) {
+		syslog(LOG_WARNING, "%s%s%s", text, suffix ? ": " : "", suffix ? suffix : "");
+		return;
+	}
 	strbuf_addf(&sb, "%s: %s%s%s\n", program, text, suffix ? ": " : "", suffix ? suffix : "");
 	if (!sb.failed && write(STDERR_FILENO, sb.buf, sb.len) < 0)
 		return; /* nowhere left to complain */

@@ -69,6 +69,9 @@ static inline int64_t clock_ns(clockid_t clock)
 /* The name that messages start with; set once, before threads exist. Default "fstape". */
 void log_set_program(const char *name);
 
+/* From now on messages go to syslog(3): for a daemon, whose standard error leads nowhere. */
+void log_use_syslog(void);
+
 /* Messages on standard error, "PROGRAM: TEXT\n", each in one write(2). Thread-safe. */
 void log_msg(const char *fmt, ...) PRINTF(1, 2);
 

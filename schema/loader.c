@@ -114,6 +114,23 @@ static int64_t load_segment(struct loader *loader, struct segment *segment, int6
 	return got < 0 ? got : count;
 }
 
+/*
+ * Segments that are loaded whole, for new records. When a reader keeps the log from being emptied they are given back all
+ * the same once writers need them: the log is as safe from the death of the process as they are.
+ */
+static void give_back(struct loader *loader, struct segment *const *segments, size_t n)
+{
+	uint64_t held = loader->hold == UINT64_MAX ? 0 : spool_held(loader->spool);
+	bool tight = held && spool_is_tight(loader->spool);
+
+	if (!held || (held <= loader->hold && !tight))
+		return;
+	if (loader->hold && trace_checkpoint(loader->trace) <= 0 && !tight && held <= 2 * loader->hold)
+		return;
+	for (size_t i = 0; i < n; i++)
+		spool_recycle(loader->spool, segments[i]);
+}
+
 int64_t loader_step(struct loader *loader, int64_t max)
 {
 	static _Thread_local struct segment *segments[MAX_SEGMENTS];
@@ -149,8 +166,8 @@ int64_t loader_step(struct loader *loader, int64_t max)
 		loader->damaged += damaged[i] && !segments[i]->damaged;
 		segments[i]->loaded = reached[i];
 		segments[i]->damaged = damaged[i];
-		spool_recycle(loader->spool, segments[i]);
 	}
+	give_back(loader, segments, n);
 	return count;
 }
 
@@ -171,78 +188,4 @@ int loader_resume(struct loader *loader)
 			segments[i]->loaded = segment_published(segments[i]); /* loaded in a former life */
 	}
 	return 0;
-}
-
-/* The counts as the database has them: what earlier loaders of this run loaded is in it too. */
-static int count_rows(struct loader *loader, int64_t *ret_rows, int64_t *ret_last_ns)
-{
-	struct trace_stmt auto_stmt *stmt = NULL;
-	int err = trace_prepare(loader->trace, "SELECT count(*), max(start_ns + dur_ns) FROM op WHERE run = ?", &stmt,
-		NULL);
-
-	err = err ?: trace_bind_int(stmt, 1, loader->run);
-	err = err ?: trace_step(stmt);
-	if (err < 0)
-		return err;
-	*ret_rows = trace_column_int(stmt, 0);
-	*ret_last_ns = trace_column_int(stmt, 1);
-	return 0;
-}
-
-static uint64_t dropped_json(struct spool_state *state, struct strbuf *json)
-{
-	uint64_t total = 0;
-
-	for (unsigned int code = 0; code < OP_COUNT; code++) {
-		uint64_t count = atomic_load(&state->dropped[code]);
-
-		if (!count || !op_get(code))
-			continue;
-		strbuf_addf(json, "%s\"%s\":%" PRIu64, total ? "," : "{", op_get(code)->name, count);
-		total += count;
-	}
-	if (total)
-		strbuf_addf(json, "}");
-	return total;
-}
-
-static int write_counts(struct loader *loader, const char *state_name)
-{
-	struct spool_state *state = spool_state(loader->spool);
-	int64_t requests = (int64_t)atomic_load(&state->requests), rows = 0, last_ns = 0;
-	struct strbuf auto_strbuf json = {};
-	int64_t dropped = (int64_t)dropped_json(state, &json);
-	bool complete = atomic_load(&state->complete);
-	const char *note;
-	int err = count_rows(loader, &rows, &last_ns);
-	struct { const char *column; int64_t value; } ints[] = {
-		{ "requests", requests },
-		{ "recorded", rows },
-		{ "dropped", dropped },
-		{ "damaged", (int64_t)loader->damaged },
-		{ "clean_end", complete && dropped == 0 && loader->damaged == 0 && rows == requests },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(ints) && err == 0; i++)
-		err = trace_run_set_int(loader->trace, loader->run, ints[i].column, ints[i].value);
-	if (err == 0 && !complete)
-		err = trace_run_set_int(loader->trace, loader->run, "end_ns", last_ns);
-	err = err ?: trace_run_set_text(loader->trace, loader->run, "dropped_by_op", json.buf);
-	note = !complete ? "the recorder was killed: operations that it had not answered are missing" :
-	       loader->damaged ? "the spool was damaged: what followed in its segments is missing" :
-	       dropped ? "the spool was full: what it had no room for is missing" : NULL;
-	if (note)
-		err = err ?: trace_run_set_text(loader->trace, loader->run, "note", note);
-	return err ?: trace_run_set_text(loader->trace, loader->run, "state", state_name);
-}
-
-int loader_finish(struct loader *loader, const char *state)
-{
-	int err = trace_begin(loader->trace);
-
-	err = err ?: write_counts(loader, state);
-	err = err ?: trace_clear_marks(loader->trace, loader->run);
-	err = err ?: trace_commit(loader->trace);
-	trace_rollback(loader->trace);
-	return err;
 }

@@ -19,6 +19,11 @@ struct loader {
 	struct trace *trace;
 	struct spool *spool;
 	int64_t run;
+	/*
+	 * Bytes of loaded segments that are kept until what they held has been moved from the database's log into its file:
+	 * a log that is lost, or cut off, loses nothing then. 0: given back at once; UINT64_MAX: never.
+	 */
+	uint64_t hold;
 	uint64_t events;  /* loaded by this loader */
 	uint64_t damaged; /* segments that could not be read to their end */
 };
@@ -31,6 +36,9 @@ int64_t loader_step(struct loader *loader, int64_t max);
 
 /* Takes up the marks that an earlier loader of this run left. Before the first loader_step(), for spool_open(). */
 int loader_resume(struct loader *loader);
+
+/* Why operations were dropped, in words, for a value of spool_state.loss_errno. */
+const char *loss_text(uint32_t loss_errno);
 
 /*
  * When everything is loaded: writes the final counts into the run's row with its `state` ('done', 'recovered') and

@@ -56,7 +56,7 @@ static int load_rest(struct loader *loader, void (*progress)(int64_t run, uint64
 static int recover_spool(struct trace *trace, struct spool *spool, void (*progress)(int64_t run, uint64_t events))
 {
 	struct spool_state *state = spool_state(spool);
-	struct loader loader = { .trace = trace, .spool = spool, .run = state->run };
+	struct loader loader = { .trace = trace, .spool = spool, .run = state->run, .hold = UINT64_MAX };
 	char name[16];
 	int err, found = 0;
 

@@ -19,6 +19,8 @@ CREATE TABLE run (
     recorded        INTEGER,            -- of these, stored in `op`
     dropped         INTEGER,            -- of these, lost; requests = recorded + dropped when all is known
     dropped_by_op   TEXT,               -- JSON object: operation name -> count, operations with losses only
+    lost_from_ns    INTEGER,            -- when the first of the dropped operations was, the run's time; NULL: none was
+    lost_to_ns      INTEGER,            -- and the last; what lies between may have gaps, seq tells which
     damaged         INTEGER,            -- spool segments that could not be read to their end
     note            TEXT,               -- why the run is partial, in words
     source          TEXT,               -- the real directory

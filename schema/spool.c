@@ -12,7 +12,7 @@
 #include "base.h"
 
 #define CAPACITY (SPOOL_SEGMENT_SIZE - HEADER_SIZE)
-#define FREE_KEPT 8u /* free segments above this are deleted, so that a burst does not stay in memory */
+#define FREE_KEPT 12u /* free segments above this are deleted, so that a burst does not stay in memory */
 
 struct record_header {
 	uint32_t size;	/* with this header; a multiple of 8 */
@@ -212,6 +212,12 @@ int segment_read(const struct segment *segment, uint64_t *offset, uint64_t end, 
 	return 1;
 }
 
+static bool is_loaded(const struct segment *segment)
+{
+	return segment->status == SEGMENT_SEALED &&
+	       (segment->damaged || segment->loaded >= segment_published(segment));
+}
+
 /*
  * A new generation starts empty: first the records are declared gone, then the number changes, so that a crash in
  * between leaves an old generation without records and never a new one with old records.
@@ -222,8 +228,7 @@ void spool_recycle(struct spool *spool, struct segment *segment)
 	struct segment **link, *surplus = NULL;
 
 	pthread_mutex_lock(&spool->lock);
-	if (segment->status != SEGMENT_SEALED ||
-		(!segment->damaged && segment->loaded < segment_published(segment))) {
+	if (!is_loaded(segment)) {
 		pthread_mutex_unlock(&spool->lock);
 		return;
 	}
@@ -257,17 +262,51 @@ const char *spool_dir(const struct spool *spool)
 	return spool->dir;
 }
 
+uint64_t spool_held(struct spool *spool)
+{
+	uint64_t held = 0;
+
+	pthread_mutex_lock(&spool->lock);
+	for (const struct segment *s = spool->segments; s; s = s->next)
+		held += is_loaded(s) ? SPOOL_SEGMENT_SIZE : 0;
+	pthread_mutex_unlock(&spool->lock);
+	return held;
+}
+
 uint64_t spool_used(struct spool *spool)
 {
-	uint64_t used;
+	uint64_t held = spool_held(spool), used;
 
 	pthread_mutex_lock(&spool->lock);
 	used = (uint64_t)(spool->count - spool->free) * SPOOL_SEGMENT_SIZE;
 	pthread_mutex_unlock(&spool->lock);
-	return used;
+	return used - held; /* only the loader frees what is held */
 }
 
-uint64_t spool_limit(const struct spool *spool)
+bool spool_is_tight(struct spool *spool)
 {
-	return spool->limit;
+	bool tight;
+
+	pthread_mutex_lock(&spool->lock);
+	tight = spool->free < 2 && (uint64_t)(spool->count + 1) * SPOOL_SEGMENT_SIZE > spool->limit;
+	pthread_mutex_unlock(&spool->lock);
+	return tight;
+}
+
+uint64_t spool_limit(struct spool *spool)
+{
+	uint64_t limit;
+
+	pthread_mutex_lock(&spool->lock);
+	limit = spool->limit;
+	pthread_mutex_unlock(&spool->lock);
+	return limit;
+}
+
+void spool_raise_limit(struct spool *spool, uint64_t bytes)
+{
+	pthread_mutex_lock(&spool->lock);
+	spool->limit += bytes;
+	pthread_cond_broadcast(&spool->freed);
+	pthread_mutex_unlock(&spool->lock);
 }

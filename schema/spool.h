@@ -14,7 +14,8 @@
  * ones have to be faulted in. Files are allocated in full when they are made: a full disk shows there, as an error,
  * and not later, as SIGBUS.
  *
- * Life of a segment: FREE -> (spool_writer takes it) WRITING -> (full, or its writer ends) SEALED -> (loaded) FREE.
+ * Life of a segment: FREE -> (spool_writer takes it) WRITING -> (full, or its writer ends) SEALED -> (loaded, and given
+ * back) FREE.
  *
  * Thread-safety: a spool_writer belongs to one thread; spool_segments() and what comes from it to one loader; the
  * rest may be called from any thread.
@@ -30,8 +31,9 @@
 #include "event.h"
 #include "op.h"
 
-#define SPOOL_VERSION 1u
+#define SPOOL_VERSION 2u
 #define SPOOL_SEGMENT_SIZE (1u << 20)	/* bytes, with the header */
+#define SPOOL_LIMIT_MAX (4096ull * SPOOL_SEGMENT_SIZE) /* as many segments as a loader looks at */
 #define SPOOL_RECORD_MAX (256u << 10)	/* bytes of one record, with its header */
 #define SPOOL_UUID_LEN 36
 #define SPOOL_UNNAMED "new-" /* how the name of a spool begins that is being made; it holds `state` at most */
@@ -50,7 +52,9 @@ struct spool_state {
 	_Atomic uint32_t paths;	    /* the last path id given out */
 	_Atomic uint32_t processes; /* the last process id given out */
 	_Atomic uint32_t complete;  /* 1: the mount has ended, no event will follow */
-	uint32_t reserved;
+	_Atomic uint32_t loss_errno; /* why the first of the dropped operations was: see loss_text() in loader.c; 0: no room */
+	_Atomic int64_t first_loss_ns; /* the run's time; 0: nothing has been dropped */
+	_Atomic int64_t last_loss_ns;
 	char label[256];  /* NUL-terminated, cut off when longer */
 	char source[1024];
 };
@@ -95,9 +99,18 @@ int spool_remove(struct spool *spool);
 struct spool_state *spool_state(struct spool *spool);
 const char *spool_dir(const struct spool *spool);
 
-/* Bytes of segments that hold records which are not loaded yet, and the most there may be. */
+/* Bytes of segments that hold records which are not loaded yet, or are being written. Loader only. */
 uint64_t spool_used(struct spool *spool);
-uint64_t spool_limit(const struct spool *spool);
+
+/* Bytes of segments that are loaded whole and could be given back. Loader only. */
+uint64_t spool_held(struct spool *spool);
+
+/* Hardly anything is free, and the limit allows no more: what is held must be given back. */
+bool spool_is_tight(struct spool *spool);
+
+/* The most bytes there may be in all segments. Raising it lets writers go on that have found no room. */
+uint64_t spool_limit(struct spool *spool);
+void spool_raise_limit(struct spool *spool, uint64_t bytes);
 
 /* Keeps `spare` segments ready, so that no writer waits for a file to be made. Loader only. 0 or -errno (-ENOSPC). */
 int spool_prepare(struct spool *spool, unsigned int spare);

@@ -124,6 +124,21 @@ void trace_settle(struct trace *trace)
 	trace_set_busy_timeout(trace, BUSY_TIMEOUT_MS);
 }
 
+int trace_checkpoint(struct trace *trace)
+{
+	int pages = 0, moved = 0;
+	int err = trace_fail(trace, sqlite3_wal_checkpoint_v2(trace->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &pages, &moved));
+
+	return err < 0 ? err : moved >= pages;
+}
+
+bool trace_is_deleted(const struct trace *trace)
+{
+	struct stat st;
+
+	return trace->path_fd >= 0 && fstat(trace->path_fd, &st) == 0 && st.st_nlink == 0;
+}
+
 void trace_release_memory(struct trace *trace)
 {
 	sqlite3_db_release_memory(trace->db);
@@ -147,6 +162,18 @@ static int query_int(struct trace *trace, const char *sql, int64_t *ret_value)
 		return err;
 	*ret_value = err ? trace_column_int(stmt, 0) : 0;
 	return 0;
+}
+
+int trace_size(struct trace *trace, int64_t *ret_bytes)
+{
+	int64_t pages = 0, unused = 0, size = 0;
+	int err = query_int(trace, "PRAGMA page_count", &pages);
+
+	err = err ?: query_int(trace, "PRAGMA freelist_count", &unused);
+	err = err ?: query_int(trace, "PRAGMA page_size", &size);
+	if (err == 0)
+		*ret_bytes = (pages - unused) * size;
+	return err;
 }
 
 /* RFC 9562, version 4. */
@@ -384,7 +411,11 @@ int trace_open(const char *path, enum trace_mode mode, struct trace **ret_trace)
 		return log_errno(ENOMEM, "%s", path);
 	}
 	trace->mode = mode;
+	trace->path_fd = -1;
 	err = open_db(trace);
+	/* O_PATH: closing any other descriptor of the file would end the locks that SQLite has on it, fcntl(2). */
+	if (err == 0)
+		trace->path_fd = open(path, O_PATH | O_CLOEXEC);
 	if (err < 0) {
 		log_msg("%s: %s", path, trace->error[0] ? trace->error : strerror(-err));
 		trace_close(trace);
@@ -401,6 +432,8 @@ void trace_close(struct trace *trace)
 	for (int i = 0; i < INSERT_COUNT; i++)
 		sqlite3_finalize(trace->inserts[i]);
 	sqlite3_close(trace->db);
+	if (trace->path_fd >= 0)
+		close(trace->path_fd);
 	free(trace->path);
 	free(trace);
 }

@@ -57,6 +57,18 @@ void trace_rollback(struct trace *trace);
  */
 void trace_settle(struct trace *trace);
 
+/*
+ * Moves what is committed from the log into the file, and both to the disk. 1: everything; 0: a reader keeps part of it in
+ * the log; -errno.
+ */
+int trace_checkpoint(struct trace *trace);
+
+/* Bytes of the file, as far as it is in use; what is in the log counts as if it were in the file. */
+int trace_size(struct trace *trace, int64_t *ret_bytes);
+
+/* The file has been deleted, or its directory with it: what is written goes nowhere. */
+bool trace_is_deleted(const struct trace *trace);
+
 /* Gives back the memory of SQLite's page cache. */
 void trace_release_memory(struct trace *trace);
 
@@ -68,6 +80,13 @@ int trace_run_create(struct trace *trace, const char *label, int64_t *ret_run);
 /* One column of a run's row; NULL text stores NULL. `column` is a name of schema.sql, never from outside. */
 int trace_run_set_int(struct trace *trace, int64_t run, const char *column, int64_t value);
 int trace_run_set_text(struct trace *trace, int64_t run, const char *column, const char *value);
+
+/*
+ * Deletes the oldest runs that have ended, so that `keep` runs are left (or more, when they have not ended). Many short
+ * transactions: a run that is cut short says so in its note, and the next call goes on with it. Returns the number of runs
+ * deleted, or -errno.
+ */
+int trace_runs_rotate(struct trace *trace, int64_t keep);
 
 /* The run that `name` (a number or a label; NULL: the last one) means: the latest, when labels recur. -ENOENT. */
 int trace_run_find(struct trace *trace, const char *name, int64_t *ret_run);

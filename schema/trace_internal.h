@@ -14,6 +14,7 @@ struct trace {
 	char *path;
 	char uuid[SPOOL_UUID_LEN + 1];
 	enum trace_mode mode;
+	int path_fd; /* O_PATH, of the file that is open; or -1 */
 	sqlite3_stmt *inserts[INSERT_COUNT]; /* prepared at first use */
 	char error[512];
 };

@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: MIT
+"""Trouble with the database while it is recorded into: the user's files go on, and the run says what it lacks."""
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import time
+
+import pytest
+
+from harness import FSTAPE, check_truths, git, make_repository, mountpoints, run, snapshot, wait_until
+
+CREATES = """
+import os, sys
+os.chdir(sys.argv[1])
+for n in range(int(sys.argv[3]), int(sys.argv[4])):
+    os.close(os.open(f"{sys.argv[2]}{n}", os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+"""
+
+
+@pytest.fixture(scope="session")
+def origin(base):
+    return make_repository(base / "trouble-origin", 1500)
+
+
+@pytest.fixture
+def small(base, box):
+    """small(KIND, MIB): a file system of that size of its own, for a database."""
+    made = []
+
+    def make(kind="ext4", mib=24):
+        image, where = box.top / f"small-{len(made)}.img", box.top / f"small-{len(made)}"
+        image.touch()
+        os.truncate(image, mib << 20)
+        run(f"mkfs.{kind}", "-q", *(["-f"] if kind == "xfs" else ["-F"]), image)
+        where.mkdir()
+        run("mount", "-o", "loop", image, where)
+        made.append(where)
+        return where
+
+    yield make
+    for where in made:
+        run("umount", "-l", where, check=False)
+
+
+def creates(mnt, prefix, first, last):
+    """Makes files in a process of its own, which has one number of requests for each."""
+    run("python3", "-c", CREATES, mnt, prefix, first, last)
+
+
+def fill(where):
+    """Takes what is left of a file system."""
+    with open(where / "ballast", "wb", buffering=0) as file:
+        with pytest.raises(OSError, match="No space"):
+            while True:
+                file.write(bytes(65536))
+        with pytest.raises(OSError, match="No space"):
+            while True:
+                file.write(bytes(512))
+    return where / "ballast"
+
+
+def account(db, op):
+    """Rows and losses of one operation."""
+    row = db.condition()
+    lost = json.loads(row["dropped_by_op"] or "{}")
+    assert sum(lost.values()) == row["dropped"]
+    return len(db.ops(op=op, error=None)) + lost.get(op, 0)
+
+
+def check_partial(db):
+    row = db.condition()
+    assert row["clean_end"] == 0 and row["dropped"] > 0 and row["note"], row
+    assert row["requests"] == row["recorded"] + row["dropped"]
+    assert row["recorded"] == db.value("SELECT count(*) FROM op WHERE run = ?", db.run)
+    assert 0 < row["lost_from_ns"] <= row["lost_to_ns"] <= row["end_ns"]
+    return row
+
+
+def test_a_full_disk_during_a_clone(box, small, origin):
+    """The clone is intact, each lost operation is counted; when there is room again, recording goes on."""
+    where = small(mib=24)
+    made = box.mount(db=where / "t.db", spool="4M", threads=2, overflow="drop", cache="always").start()
+    ballast = fill(where)
+    git("clone", "-q", "--no-hardlinks", origin, made.mnt / "clone")
+    assert git("-C", made.mnt / "clone", "status", "--porcelain").stdout == ""
+    git("-C", made.mnt / "clone", "fsck", "--full")
+    creates(made.mnt, "during", 0, 20000)
+    ballast.unlink()
+    time.sleep(1.5)
+    before = time.monotonic()
+    creates(made.mnt, "after", 0, 300)
+    assert time.monotonic() - before < 20
+    made.unmount()
+    assert made.wait() == 0, made.stderr
+    assert "database or disk is full" in made.stderr and "goes on" in made.stderr, made.stderr
+    assert len(made.stderr.splitlines()) <= 4, made.stderr
+    db = made.db()
+    row = check_partial(db)
+    assert "disk was full" in row["note"], row["note"]
+    files = len([name for name in os.listdir(box.src) if name.startswith(("during", "after"))])
+    assert files == 20300
+    made_in_clone = sum(len(names) for _, _, names in os.walk(box.src / "clone"))
+    assert account(db, "create") >= files + made_in_clone - 60  # packs and the like are made under another name, links
+    assert len([row for row in db.ops(op="create", error=None) if (row["path"] or "").startswith("after")]) == 300
+    assert snapshot(box.src / "clone" / "d0") == snapshot(origin / "d0")
+
+
+def test_each_lost_operation_is_counted(box, small):
+    """A client's own count of its creates is the rows and the losses, exactly."""
+    where = small(mib=16)
+    made = box.mount(db=where / "t.db", spool="4M", threads=1, overflow="drop").start()
+    fill(where)
+    creates(made.mnt, "f", 0, 15000)
+    (where / "ballast").unlink()
+    made.unmount()
+    assert made.wait() == 0, made.stderr
+    db = made.db()
+    check_partial(db)
+    assert account(db, "create") == 15000 == len(os.listdir(box.src))
+    done = run(FSTAPE, "stats", db.path)
+    assert "is partial" in done.stderr and "missing" in done.stderr
+
+
+def test_a_full_disk_holds_callers_only_for_a_while(box, small):
+    """overflow=block waits for room, but not for ever; the mount ends when it is told to, whoever waits."""
+    where = small(mib=64)
+    made = box.mount(db=where / "t.db", spool="4M", threads=2).start()
+    fill(where)
+    client = box.client("python3", "-c", CREATES, made.mnt, "f", 0, 20000)
+    wait_until(lambda: len(os.listdir(box.src)) > 1000, what="files")
+    wait_until(lambda: stands_still(box.src), what="callers being held")
+    (where / "ballast").unlink()
+    start = time.monotonic()
+    os.kill(made.pid, signal.SIGTERM)
+    status = made.wait(40)
+    assert status == 0, made.stderr
+    assert time.monotonic() - start < 25
+    client.wait(20)
+    assert str(made.mnt) not in mountpoints()
+    row = made.db().condition()
+    assert row["dropped"] == 0 and row["requests"] == row["recorded"], row["note"]
+
+
+def stands_still(directory):
+    count = len(os.listdir(directory))
+    time.sleep(0.7)
+    return len(os.listdir(directory)) == count
+
+
+def test_told_to_end_while_callers_are_held(box):
+    """The database is locked, the spool full, a caller held: SIGTERM ends the mount, and nothing is lost."""
+    made = box.mount(spool="4M", threads=2).start()
+    lock = sqlite3.connect(box.db, isolation_level=None)
+    lock.execute("BEGIN EXCLUSIVE")
+    client = box.client("python3", "-c", CREATES, made.mnt, "f", 0, 100000)
+    wait_until(lambda: len(os.listdir(box.src)) > 1000, what="files")
+    wait_until(lambda: stands_still(box.src), what="callers being held")
+    start = time.monotonic()
+    os.kill(made.pid, signal.SIGTERM)
+    wait_until(lambda: str(made.mnt) not in mountpoints(), 30, what="the mount being gone")
+    client.wait(30)
+    assert time.monotonic() - start < 30
+    lock.execute("ROLLBACK")
+    lock.close()
+    assert made.wait(60) == 0, made.stderr
+    db = made.db()
+    row = db.condition()
+    assert row["state"] == "done" and row["dropped"] == 0 and row["requests"] == row["recorded"], row["note"]
+    assert len(db.ops(op="create", error=None)) == len(os.listdir(box.src))
+
+
+def test_locked_by_another_program(box, origin):
+    """Held locked during a whole clone: nothing is lost, callers go on as long as the spool has room."""
+    made = box.mount(cache="always").start()
+    holder = subprocess.Popen(["sqlite3", "-batch", str(box.db)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        holder.stdin.write("BEGIN EXCLUSIVE;\nSELECT 'locked';\n")
+        holder.stdin.flush()
+        assert holder.stdout.readline() == "locked\n"
+        git("clone", "-q", "--no-hardlinks", origin, made.mnt / "clone")
+        time.sleep(4)
+        holder.stdin.close()
+        holder.wait(10)
+    finally:
+        holder.kill()
+        holder.wait(10)
+    check_truths(made.finish())
+    assert "locked" in made.stderr and "goes on" in made.stderr, made.stderr
+
+
+@pytest.mark.parametrize("load", ["live", "end"])
+def test_the_directory_of_the_database_is_deleted(box, load):
+    where = box.top / "doomed"
+    where.mkdir()
+    made = box.mount(db=where / "t.db", load=load, spool="4M").start()
+    creates(made.mnt, "before", 0, 100)
+    shutil.rmtree(where)
+    time.sleep(1.2)
+    creates(made.mnt, "after", 0, 30000)
+    assert len(os.listdir(box.src)) == 30100
+    made.unmount()
+    assert made.wait() == 3, made.stderr
+    assert made.stderr.count("deleted") == 2 and str(where / "t.db") in made.stderr, made.stderr
+    assert not where.exists()
+
+
+@pytest.mark.parametrize("kind", ["ext4", "xfs"])
+def test_the_disk_of_the_database_dies(box, small, kind):
+    """Shut down, as after an I/O error: no write, and no store into a mapping, is accepted any more."""
+    where = small(kind, 320 if kind == "xfs" else 64)
+    made = box.mount(db=where / "t.db", overflow="drop", spool="4M").start()
+    creates(made.mnt, "before", 0, 300)
+    run("sync")
+    run("python3", "-c", "import fcntl, os, struct, sys;"
+        "fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), 0x8004587d, struct.pack('I', 2))", where)
+    creates(made.mnt, "after", 0, 30000)
+    assert made.daemon.poll() is None, "the daemon lives"
+    assert len(os.listdir(box.src)) == 30300
+    made.unmount()
+    assert made.wait() == 3, made.stderr
+    assert "cannot store operations" in made.stderr and "recover" in made.stderr
+    assert len(made.stderr.splitlines()) <= 6, made.stderr
+
+
+def test_the_spool_s_files_are_cut_off(box):
+    """Somebody truncates them: the process goes on, the run says that its spool was damaged or is whole."""
+    made = box.mount(load="end").start()
+    creates(made.mnt, "before", 0, 300)
+    for segment in box.store.glob("t.db-spool/run-*/segment-*"):
+        os.truncate(segment, 0)
+    creates(made.mnt, "after", 0, 3000)
+    made.unmount()
+    assert made.wait() == 0, made.stderr
+    row = made.db().condition()
+    assert row["state"] == "done" and row["requests"] >= 3300
+    assert row["clean_end"] == (row["requests"] == row["recorded"])
+    assert row["clean_end"] == 1 or row["note"]
+
+
+@pytest.mark.parametrize("left", [0.0, 0.4, 0.9])
+def test_a_log_that_is_cut_off(box, left):
+    """As a power cut leaves it. What was in the log alone is still in the spool: each operation is there, once."""
+    made = box.mount(spool="4M", threads=1).start()
+    creates(made.mnt, "f", 0, 12000)
+    time.sleep(0.6)
+    made.kill()
+    run("umount", "-l", made.mnt)
+    log = box.store / "t.db-wal"
+    os.truncate(log, int(log.stat().st_size * left))
+    run(FSTAPE, "recover", box.db)
+    db = made.db()
+    row = db.condition()
+    assert row["state"] == "recovered" and row["damaged"] == 0
+    names = [row["path"] for row in db.ops(op="create", error=None)]
+    assert sorted(names) == sorted(os.listdir(box.src))
+    assert row["requests"] - row["recorded"] <= 1, row["note"]
+
+
+def test_recovery_killed_half_way(box):
+    """Again and again, at other moments; the last one finishes: each operation once."""
+    made = box.mount(load="end", spool="64M").start()
+    creates(made.mnt, "f", 0, 12000)
+    made.kill()
+    run("umount", "-l", made.mnt)
+    killed = 0
+    for delay in range(1, 25):
+        recovery = subprocess.Popen([str(FSTAPE), "recover", "--quiet", str(box.db)], stderr=subprocess.DEVNULL)
+        time.sleep(delay * 0.012)
+        killed += recovery.poll() is None
+        recovery.kill()
+        recovery.wait(20)
+    assert killed > 0
+    together = [subprocess.Popen([str(FSTAPE), "recover", "--quiet", str(box.db)]) for _ in range(3)]
+    assert [recovery.wait(60) for recovery in together] == [0, 0, 0]
+    db = made.db()
+    assert db.value("PRAGMA integrity_check") == "ok"
+    row = db.condition()
+    assert row["state"] == "recovered" and row["damaged"] == 0 and row["recorded"] >= row["requests"] - 1
+    names = [row["path"] for row in db.ops(op="create", error=None)]
+    assert sorted(names) == sorted(os.listdir(box.src))
+    assert not (box.store / "t.db-spool").exists()
+
+
+def test_max_db_stops_recording_at_a_marked_point(box):
+    limit = 1 << 20
+    made = box.mount(max_db="1M", spool="4M", threads=1).start()
+    creates(made.mnt, "f", 0, 20000)
+    made.unmount()
+    assert made.wait() == 0, made.stderr
+    assert made.stderr.count("max_db") == 1, made.stderr
+    db = made.db()
+    row = check_partial(db)
+    assert "max_db" in row["note"] and account(db, "create") == 20000
+    assert limit // 2 < os.path.getsize(db.path) < limit + (3 << 20)
+    # marked: everything before the point is there, nothing after it
+    assert db.value("SELECT max(seq) FROM op") == row["recorded"]
+    assert db.value("SELECT max(start_ns) FROM op") <= row["lost_from_ns"]
+
+
+def test_rotation_keeps_the_last_runs(box):
+    for number in range(5):
+        box.recorded(lambda mnt: (mnt / f"f{number}").touch(), label=f"r{number}")
+    db = box.recorded(lambda mnt: None, keep_runs=3, label="new")
+    assert [row["label"] for row in db.rows("SELECT label FROM run ORDER BY id")] == ["r3", "r4", "new"]
+    runs = {row["id"] for row in db.rows("SELECT id FROM run")}
+    for table in db.rows("SELECT m.name FROM sqlite_schema AS m, pragma_table_info(m.name) AS c"
+                         " WHERE m.type = 'table' AND c.name = 'run'"):
+        found = {row["run"] for row in db.rows(f"SELECT DISTINCT run FROM {table['name']}")}
+        assert found <= runs, table["name"]
+
+
+def test_several_runs_at_once_into_one_database(box):
+    """Four recorders, each busy: every run whole, no operation in another's run."""
+    mounts = []
+    for number in range(4):
+        src, mnt = box.top / f"src{number}", box.top / f"mnt{number}"
+        src.mkdir()
+        mnt.mkdir()
+        mounts.append(box.mount(source=src, mountpoint=mnt, label=str(number)).start())
+    clients = [box.client("python3", "-c", CREATES, made.mnt, f"r{made.run}-", 0, 3000) for made in mounts]
+    assert [client.wait(120) for client in clients] == [0] * 4
+    for made in mounts:
+        check_truths(made.finish())
+        names = {row["path"] for row in made.db().ops(op="create", error=None)}
+        assert names == {f"r{made.run}-{n}" for n in range(3000)}
