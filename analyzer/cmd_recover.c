@@ -5,6 +5,7 @@
 
 #include "base.h"
 #include "command.h"
+#include "git_story.h"
 #include "loader.h"
 #include "progress.h"
 #include "run.h"
@@ -62,7 +63,7 @@ static int run_recover(struct context *context)
 {
 	auto_free int64_t *runs = NULL;
 	size_t count = 0;
-	int recovered, err = unfinished(context, &runs, &count);
+	int recovered, stories, err = unfinished(context, &runs, &count);
 	bool terminal = !context->common.quiet && isatty(STDERR_FILENO);
 
 	if (err < 0)
@@ -75,14 +76,19 @@ static int run_recover(struct context *context)
 			context->args[0], context->args[0]);
 		return recovered;
 	}
+	stories = git_story_recover(context->trace);
 	trace_settle(context->trace);
+	if (stories < 0)
+		return stories;
 	if (context->common.quiet)
 		return STATUS_OK;
 	for (size_t i = 0; i < count; i++)
 		report(context, runs[i]);
 	if (recovered > (int)count)
 		printf("%d runs that had lost their row were recovered, too\n", recovered - (int)count);
-	if (!count && !recovered)
+	if (stories)
+		printf("git's story of %d %s was completed\n", stories, stories == 1 ? "run" : "runs");
+	if (!count && !recovered && !stories)
 		printf("nothing to recover\n");
 	return STATUS_OK;
 }

@@ -238,6 +238,7 @@ static int run(struct recording *rec)
 	err = err ?: await_ready(rec);
 	if (err < 0)
 		return err;
+	recording_git_prepare(rec);
 	err = record_command(rec);
 	if (err == 0 && recording_store(rec) < 0)
 		rec->result.failed = true;
@@ -250,7 +251,8 @@ int recording_run(
 	struct recording rec = { .options = options,
 		.argv = argv,
 		.shim = { .ready = -1, .namespace = NAMESPACE_OWN },
-		.signal_fd = -1 };
+		.signal_fd = -1,
+		.git = { .dir_fd = -1 } };
 	int err;
 
 	rec.launch =
@@ -263,6 +265,7 @@ int recording_run(
 		shim_close(&rec.shim);
 		recording_give_signals(&rec);
 	}
+	recording_git_free(&rec);
 	munmap(rec.launch, sizeof(*rec.launch));
 	free(rec.source);
 	free(rec.db);

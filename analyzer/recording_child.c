@@ -119,6 +119,7 @@ static _Noreturn void become_command(struct recording *rec)
 	if (chdir(rec->cwd) < 0)
 		give_up(launch, errno, "cannot enter the directory");
 	setenv("PWD", rec->cwd, 1);
+	recording_git_environment(rec);
 	sigaction(SIGCHLD, &rec->saved_child, NULL);
 	sigprocmask(SIG_SETMASK, &rec->saved_mask, NULL);
 	launch->start_ns = clock_ns(CLOCK_MONOTONIC);

@@ -7,6 +7,7 @@
 
 #include "recording.h"
 #include "shim.h"
+#include "trace.h"
 
 /* What the command's process tells before it becomes the command; in memory that both have. */
 struct launch {
@@ -14,6 +15,16 @@ struct launch {
 	int exec_errno;    /* the program could not be executed */
 	int setup_errno;   /* what comes before that failed */
 	const char *setup; /* at what; a constant of the program */
+};
+
+/* How git tells its story of what the command does. */
+struct git_trace {
+	char *dir;	/* our own, for its files; NULL: none */
+	int dir_fd;	/* locked while the recording lives, so that nobody takes its files for left over; or -1 */
+	char *target;	/* the user's own GIT_TRACE2_EVENT that is read along, or NULL */
+	char *ancestor; /* what sessions of ours begin with there */
+	int64_t from;	/* where the user's file ended before */
+	const char *why_not; /* git's story cannot be had; or NULL */
 };
 
 struct recording {
@@ -30,6 +41,7 @@ struct recording {
 	int signal_fd;
 	sigset_t saved_mask;
 	struct sigaction saved_child;
+	struct git_trace git;
 	int told; /* the last signal that was sent to us, not to the terminal's whole job, or 0 */
 	struct recording_result result;
 };
@@ -53,6 +65,21 @@ void recording_give_signals(struct recording *rec);
  * SIGCHLD, or 0.
  */
 int recording_wait(struct recording *rec, bool ready, int timeout_ms, bool forward);
+
+/*
+ * Before the command is started, once the run's number is known: finds out where git will write its trace2 events, and
+ * makes a place for them when the user has not chosen one. Never fails: a recording without git's story is one, too.
+ */
+void recording_git_prepare(struct recording *rec);
+
+/* In the command's process: sets git's environment. */
+void recording_git_environment(const struct recording *rec);
+
+/* After the end: loads what git wrote and attributes the operations. Says what could not be read. 0 or -errno. */
+int recording_git_load(struct recording *rec, struct trace *trace);
+
+/* Closes the place, and removes it unless what is in it has not been loaded. */
+void recording_git_free(struct recording *rec);
 
 /* Writes the command's columns into the run's row, after recovering it when the shim has died. Sets
  * result.complete. */

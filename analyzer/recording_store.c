@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base.h"
+#include "git_story.h"
 #include "loader.h"
 #include "recording_internal.h"
 #include "run.h"
@@ -30,6 +31,7 @@ static int write_columns(struct trace *trace, const struct recording *rec)
 		{ "sys_ns", result->sys_ns },
 	};
 	struct strbuf auto_strbuf json = {};
+	struct trace_stmt auto_stmt *start = NULL;
 	int err;
 
 	command_json(rec->argv, &json);
@@ -39,9 +41,21 @@ static int write_columns(struct trace *trace, const struct recording *rec)
 	err = err ?: trace_run_set_text(trace, result->run, "command", json.buf);
 	for (size_t i = 0; i < ARRAY_SIZE(numbers) && err == 0; i++)
 		err = trace_run_set_int(trace, result->run, numbers[i].column, numbers[i].value);
+	err = err ?: trace_prepare(trace, "UPDATE run SET command_ns = ? - start_mono_ns WHERE id = ?", &start, NULL);
+	err = err ?: trace_bind_int(start, 1, rec->launch->start_ns);
+	err = err ?: trace_bind_int(start, 2, result->run);
+	err = err ?: trace_step(start);
 	err = err ?: trace_commit(trace);
 	trace_rollback(trace);
 	return err;
+}
+
+/* Git's story of this run, and those that dead recordings left. Without it the recording is still one. */
+static void load_stories(struct trace *trace, struct recording *rec)
+{
+	if (!rec->result.detached)
+		recording_git_load(rec, trace);
+	git_story_recover(trace);
 }
 
 static int read_complete(struct trace *trace, int64_t id, bool *ret_complete)
@@ -73,6 +87,7 @@ int recording_store(struct recording *rec)
 	if (recovered > 0 && !rec->options->quiet)
 		log_msg("%s: recovered %d %s whose recorder had died", rec->options->db, recovered,
 			recovered == 1 ? "run" : "runs");
+	load_stories(trace, rec);
 	if (err == 0)
 		err = read_complete(trace, rec->result.run, &rec->result.complete);
 	if (!rec->result.detached)

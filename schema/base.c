@@ -159,6 +159,17 @@ void strbuf_add_json(struct strbuf *sb, const char *data, size_t len)
 	strbuf_add(sb, "\"", 1);
 }
 
+void strbuf_add_utf8(struct strbuf *sb, const char *data, size_t len)
+{
+	const unsigned char *s = (const unsigned char *)data;
+
+	strbuf_add(sb, "", 0);
+	for (size_t i = 0, n; i < len; i += n ?: 1) {
+		n = utf8_sequence(s + i, len - i);
+		strbuf_add(sb, n ? data + i : "\xef\xbf\xbd", n ?: 3);
+	}
+}
+
 int read_file_at(int dirfd, const char *path, size_t max, struct strbuf *ret_text)
 {
 	int auto_close fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC);

@@ -102,6 +102,9 @@ void strbuf_free(struct strbuf *sb);
  */
 void strbuf_add_json(struct strbuf *sb, const char *data, size_t len);
 
+/* Adds text with U+FFFD for each byte that is not valid UTF-8. */
+void strbuf_add_utf8(struct strbuf *sb, const char *data, size_t len);
+
 /* Reads a file of unknown size, such as those in /proc, NUL-terminated; up to `max` bytes. */
 int read_file_at(int dirfd, const char *path, size_t max, struct strbuf *ret_text);
 

@@ -2,6 +2,7 @@
 /* loader_finish.c - the end of a run: what of it is there, what is not, and why. Declared in loader.h. */
 #include <inttypes.h>
 
+#include "attribute.h"
 #include "base.h"
 #include "loader.h"
 #include "op.h"
@@ -159,10 +160,24 @@ static int write_end(struct loader *loader, const char *state_name)
 	return err ?: trace_run_set_text(loader->trace, loader->run, "state", state_name);
 }
 
+/* Where git's own story is still to come, `record` or `recover` does it together with that. A failure loses nothing. */
+static void attribute(struct loader *loader)
+{
+	auto_free char *story = trace_story_dir(trace_path(loader->trace), loader->run);
+
+	if (story && access(story, F_OK) == 0)
+		return;
+	if (attribute_run(loader->trace, loader->run) < 0)
+		log_msg("%s: run %" PRId64 ": cannot tell which command made which operation: %s",
+			trace_path(loader->trace), loader->run, trace_error(loader->trace));
+}
+
 int loader_finish(struct loader *loader, const char *state)
 {
-	int err = trace_begin(loader->trace);
+	int err;
 
+	attribute(loader);
+	err = trace_begin(loader->trace);
 	err = err ?: write_end(loader, state);
 	err = err ?: trace_clear_marks(loader->trace, loader->run);
 	err = err ?: trace_commit(loader->trace);

@@ -57,6 +57,11 @@ CREATE TABLE run (
     real_ns         INTEGER,            -- the command's wall time
     user_ns         INTEGER,            -- CPU time of the command and all its children
     sys_ns          INTEGER,
+    command_ns      INTEGER,            -- the run's time of the command's start
+    clock_step_ns   INTEGER,            -- the largest step of the wall clock during the run; NULL: none was seen
+    git_lines       INTEGER,            -- lines of git's trace that were read; NULL: there was none to read
+    git_bad_lines   INTEGER,            -- of these, not understood: malformed, cut off
+    git_note        TEXT,               -- what of git's own story is missing or not to be trusted, in words
     workload        TEXT,               -- set by bench: what, on which target, in which round, with cold caches or warm
     target          TEXT,
     round           INTEGER,
@@ -158,4 +163,143 @@ CREATE TABLE spool_mark (
     generation INTEGER NOT NULL,
     loaded     INTEGER NOT NULL,        -- bytes
     PRIMARY KEY (run, slot)
+) STRICT, WITHOUT ROWID;
+
+-- Git's own story, from its trace2 events (https://git-scm.com/docs/api-trace2). All times are the run's.
+
+-- One row per git process that told its story.
+CREATE TABLE git_command (
+    run        INTEGER NOT NULL REFERENCES run (id),
+    id         INTEGER NOT NULL,
+    parent     INTEGER,                 -- the git command that started it
+    region     INTEGER,                 -- the parent's innermost region at that time
+    phase      INTEGER,                 -- git_phase of what it does outside regions; NULL: its paths tell
+    sid        TEXT NOT NULL,           -- session id; begins with the parent's
+    pid        INTEGER NOT NULL,
+    name       TEXT,                    -- 'clone', 'index-pack', ...
+    hierarchy  TEXT,                    -- 'clone/index-pack'
+    argv       TEXT,                    -- arguments joined by ' '
+    version    TEXT,                    -- of git
+    worktree   TEXT,
+    start_ns   INTEGER NOT NULL,
+    end_ns     INTEGER NOT NULL,        -- of its last event when its end is not told: exit_code is NULL then
+    exit_code  INTEGER,                 -- 128 + N: ended by signal N
+    PRIMARY KEY (run, id)
+) STRICT, WITHOUT ROWID;
+
+-- Parts of a git command's work that git itself names.
+CREATE TABLE git_region (
+    run      INTEGER NOT NULL REFERENCES run (id),
+    id       INTEGER NOT NULL,
+    command  INTEGER NOT NULL,
+    parent   INTEGER,                   -- the region around it in the same thread
+    phase    INTEGER,                   -- git_phase
+    thread   TEXT NOT NULL,             -- 'main', 'th02:preload_thread', ...
+    nesting  INTEGER NOT NULL,          -- 1: outermost in its thread
+    category TEXT NOT NULL,
+    label    TEXT NOT NULL,
+    message  TEXT,
+    start_ns INTEGER NOT NULL,
+    end_ns   INTEGER NOT NULL,          -- the command's when it was never left
+    path     TEXT NOT NULL,             -- 'category/label', outer ones before it, ' > ' between; across processes
+    PRIMARY KEY (run, id)
+) STRICT, WITHOUT ROWID;
+
+-- Programs that git commands started: other git commands, hooks, editors, filters, ssh.
+CREATE TABLE git_child (
+    run       INTEGER NOT NULL REFERENCES run (id),
+    id        INTEGER NOT NULL,
+    command   INTEGER NOT NULL,         -- that started it
+    child_id  INTEGER NOT NULL,         -- git's number for it
+    class     TEXT,                     -- 'hook', 'editor', 'transport/ssh', ...; '?': git does not say
+    hook      TEXT,                     -- 'pre-commit', ...
+    argv      TEXT,
+    pid       INTEGER,                  -- NULL: its end is not told
+    start_ns  INTEGER NOT NULL,
+    end_ns    INTEGER,
+    exit_code INTEGER,
+    PRIMARY KEY (run, id)
+) STRICT, WITHOUT ROWID;
+
+-- All other events: data, counters, timers, errors, exec, aliases, parameters, threads, ...
+CREATE TABLE git_event (
+    run      INTEGER NOT NULL REFERENCES run (id),
+    id       INTEGER NOT NULL,
+    command  INTEGER NOT NULL,
+    time_ns  INTEGER NOT NULL,
+    event    TEXT NOT NULL,             -- 'data', 'counter', 'error', ...
+    thread   TEXT,
+    category TEXT,
+    label    TEXT,                      -- key, name, parameter
+    value    TEXT,                      -- value, message
+    text     TEXT NOT NULL,             -- the event as git wrote it, JSON
+    PRIMARY KEY (run, id)
+) STRICT, WITHOUT ROWID;
+
+-- What git is doing, in words for people. views.sql says what belongs to which phase.
+CREATE TABLE git_phase (
+    id          INTEGER PRIMARY KEY,
+    name        TEXT NOT NULL UNIQUE,
+    description TEXT NOT NULL
+) STRICT;
+INSERT INTO git_phase VALUES
+    (1,  'other programs',     'programs other than git, and time in which no git command ran'),
+    (2,  'kernel',             'requests that the kernel makes by itself, later: forgotten inodes'),
+    (3,  'hooks',              'hooks, and programs that they start'),
+    (4,  'git, other',         'git outside its regions, where neither command nor path says more'),
+    (5,  'refs and config',    'references, HEAD, reflogs, configuration, hook look-ups'),
+    (6,  'negotiate',          'talking with the other side about what to transfer'),
+    (7,  'send pack',          'the serving side: upload-pack, receive-pack, send-pack'),
+    (8,  'receive pack',       'index-pack, unpack-objects: objects arrive and are indexed'),
+    (9,  'check connectivity', 'rev-list after a transfer: is everything there?'),
+    (10, 'checkout',           'unpack_trees of commands that change the worktree, and their workers'),
+    (11, 'read index',         'reading the index'),
+    (12, 'refresh index',      'lstat of each entry of the index; preload threads too'),
+    (13, 'write index',        'writing the new index, its lock'),
+    (14, 'compare',            'status and diff: HEAD with index, index with worktree'),
+    (15, 'untracked files',    'reading directories for files that git does not know'),
+    (16, 'write objects',      'loose objects and trees'),
+    (17, 'read objects',       'objects and packs read outside the above'),
+    (18, 'pack objects',       'pack-objects: choosing, compressing, writing a pack'),
+    (19, 'maintenance',        'gc, repack, prune and the like, commit-graph, multi-pack-index'),
+    (20, 'worktree',           'files of the worktree, outside the above');
+
+-- Which command and region each operation belongs to: one row per operation, made when the run has ended.
+CREATE TABLE git_op (
+    id      INTEGER PRIMARY KEY,        -- run * 2^40 + seq: a table in the order of `op` is quickly joined
+    command INTEGER,                    -- git_command; NULL: not a git command's
+    region  INTEGER,                    -- git_region, innermost; may be one of the parent command's
+    phase   INTEGER NOT NULL            -- git_phase
+) STRICT;
+
+-- What was in the foreground: covers the time of the run's command (or of the run) without gap or overlap. Where several
+-- processes work at once it is what began last; the serving side of a transfer gives way.
+CREATE TABLE git_span (
+    run      INTEGER NOT NULL REFERENCES run (id),
+    start_ns INTEGER NOT NULL,
+    end_ns   INTEGER NOT NULL,
+    command  INTEGER,
+    region   INTEGER,
+    phase    INTEGER NOT NULL,
+    PRIMARY KEY (run, start_ns)
+) STRICT, WITHOUT ROWID;
+
+-- What the machine counted meanwhile; query the view `host_sample`.
+CREATE TABLE host_counter (
+    run    INTEGER NOT NULL REFERENCES run (id),
+    id     INTEGER NOT NULL,
+    source TEXT NOT NULL,               -- 'disk:loop0', 'memory', 'pressure:io', 'jbd2:loop0-8', ...
+    name   TEXT NOT NULL,
+    kind   TEXT NOT NULL,               -- 'counter': grows, differences mean something; 'gauge': a level
+    unit   TEXT NOT NULL,               -- 'ns', 'bytes', 'count'
+    PRIMARY KEY (run, id)
+) STRICT, WITHOUT ROWID;
+
+-- A value holds until the next row of its counter: only changes are stored, and the first and last sample.
+CREATE TABLE host_value (
+    run     INTEGER NOT NULL REFERENCES run (id),
+    counter INTEGER NOT NULL,
+    time_ns INTEGER NOT NULL,
+    value   INTEGER NOT NULL,
+    PRIMARY KEY (run, counter, time_ns)
 ) STRICT, WITHOUT ROWID;

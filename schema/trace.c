@@ -91,6 +91,13 @@ char *trace_spool_root(const char *path)
 	return asprintf(&root, "%s-spool", path) < 0 ? NULL : root;
 }
 
+char *trace_story_dir(const char *path, int64_t run)
+{
+	char *dir;
+
+	return asprintf(&dir, "%s-spool/git-%lld", path, (long long)run) < 0 ? NULL : dir;
+}
+
 void trace_set_busy_timeout(struct trace *trace, int ms)
 {
 	sqlite3_busy_timeout(trace->db, ms);
@@ -243,10 +250,33 @@ static const char *const migrations[TRACE_VERSION] = {
 	[0] = NULL, /* version 0 is a file that we did not write */
 };
 
+/* The name that follows `what` ("CREATE TABLE ") in the text from *at on, and *at after it; 0: there is no more. */
+static size_t next_name(const char **at, const char *what, const char **ret_name)
+{
+	const char *found = strstr(*at, what);
+
+	if (!found)
+		return 0;
+	*ret_name = found + strlen(what);
+	*at = *ret_name + strcspn(*ret_name, " (\n");
+	return (size_t)(*at - *ret_name);
+}
+
+static int drop_views(struct trace *trace)
+{
+	struct strbuf auto_strbuf sql = {};
+	const char *at = embedded_views_sql, *name;
+	size_t len;
+
+	while ((len = next_name(&at, "CREATE VIEW ", &name)))
+		strbuf_addf(&sql, "DROP VIEW IF EXISTS %.*s;", (int)len, name);
+	return sql.failed ? -ENOMEM : trace_exec(trace, sql.buf);
+}
+
 static int migrate(struct trace *trace, int64_t version)
 {
 	char pragma[64];
-	int err = trace_exec(trace, "DROP VIEW IF EXISTS ops");
+	int err = drop_views(trace);
 
 	for (int64_t v = version; v < TRACE_VERSION && err == 0; v++)
 		err = migrations[v] ? trace_exec(trace, migrations[v]) : -EPROTO;
@@ -292,14 +322,18 @@ static int check_version(struct trace *trace)
 /* A table that is a view or virtual would run code of the file's author when it is read. */
 static int check_tables(struct trace *trace)
 {
-	int64_t plain = 0;
-	int err = query_int(trace,
-		"SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND rootpage > 0 AND name IN"
-		" ('meta', 'run', 'clock_anchor', 'op_type', 'errno', 'process', 'path', 'op', 'initial',"
-		" 'spool_mark')",
-		&plain);
+	struct strbuf auto_strbuf sql = {};
+	const char *at = embedded_schema_sql, *name;
+	int64_t expected = 0, plain = 0;
+	size_t len;
+	int err;
 
-	if (err == 0 && plain != 10) {
+	strbuf_addf(&sql, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND rootpage > 0 AND name IN (''");
+	for (; (len = next_name(&at, "CREATE TABLE ", &name)); expected++)
+		strbuf_addf(&sql, ", '%.*s'", (int)len, name);
+	strbuf_addf(&sql, ")");
+	err = sql.failed ? -ENOMEM : query_int(trace, sql.buf, &plain);
+	if (err == 0 && plain != expected) {
 		snprintf(trace->error, sizeof(trace->error), "damaged: tables are missing, or are not plain tables");
 		return -EUCLEAN;
 	}

@@ -44,6 +44,9 @@ const char *trace_sqlite_version(void);
 /* The directory of spools of the database at `path`: "PATH-spool", to be freed; NULL: no memory. */
 char *trace_spool_root(const char *path);
 
+/* Where git's trace2 files of a run of that database are until they are loaded: "PATH-spool/git-RUN"; as above. */
+char *trace_story_dir(const char *path, int64_t run);
+
 /* How long a writer waits for another one before -EBUSY. Default 5 s. */
 void trace_set_busy_timeout(struct trace *trace, int ms);
 
@@ -126,6 +129,9 @@ int trace_parameter(const struct trace_stmt *stmt, const char *name);
 /* Parameters count from 1. Text is copied. */
 int trace_bind_int(struct trace_stmt *stmt, int index, int64_t value);
 int trace_bind_text(struct trace_stmt *stmt, int index, const char *value);
+
+/* Ready to be stepped again, with all parameters NULL. */
+void trace_reset(struct trace_stmt *stmt);
 
 /* 1: a row; 0: no more; or -errno (-EINTR after trace_interrupt()). */
 int trace_step(struct trace_stmt *stmt);

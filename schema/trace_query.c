@@ -57,6 +57,12 @@ int trace_bind_text(struct trace_stmt *stmt, int index, const char *value)
 	return trace_fail(stmt->trace, sqlite3_bind_text(stmt->sql, index, value, -1, SQLITE_TRANSIENT));
 }
 
+void trace_reset(struct trace_stmt *stmt)
+{
+	sqlite3_reset(stmt->sql);
+	sqlite3_clear_bindings(stmt->sql);
+}
+
 int trace_step(struct trace_stmt *stmt)
 {
 	int result = sqlite3_step(stmt->sql);

@@ -59,3 +59,85 @@ SELECT run, id, parent, path, path GLOB '*.lock' AND inside IS NOT NULL AS lock,
                CASE WHEN instr(path, '.git/') THEN substr(path, instr(path, '.git/') + 4)
                     WHEN path GLOB '*.git' THEN '/' END AS inside
           FROM path) AS p;
+
+-- The phase of git's work (git_phase.id), three rules, used when a run ends: a region's own, else that of the region
+-- around it; else the command's; else that of the path. An operation of a region that has no phase takes the next one.
+CREATE VIEW git_region_rule AS
+SELECT r.run, r.id,
+       CASE
+       WHEN r.category = 'unpack_trees' THEN
+            CASE WHEN c.name IN ('status', 'commit', 'diff', 'diff-index', 'diff-files', 'describe', 'add', 'log', 'show')
+                 THEN 14 ELSE 10 END
+       WHEN r.category = 'index' AND r.label LIKE '%read%' AND r.label <> 'preload' THEN 11
+       WHEN r.category = 'index' AND r.label IN ('preload', 'refresh') THEN 12
+       WHEN r.category = 'index' AND r.label LIKE '%write%' THEN 13
+       WHEN r.category IN ('fetch-pack', 'negotiation_v0_v1', 'negotiation_v2', 'fetch', 'transport') THEN 6
+       WHEN r.category = 'status' AND r.label = 'untracked' OR r.category IN ('dir', 'read_directory') THEN 15
+       WHEN r.category IN ('status', 'diff', 'diffcore-rename') THEN 14
+       WHEN r.category = 'cache_tree' AND r.label = 'update' AND c.name NOT IN ('clone', 'checkout', 'switch', 'reset') THEN 16
+       WHEN r.category = 'pack-objects' THEN 18
+       WHEN r.category IN ('midx', 'commit-graph', 'chunkfile', 'prune', 'repack', 'maintenance') THEN 19
+       WHEN r.category = 'progress' AND r.label LIKE '%pdating files%' THEN 10
+       WHEN r.category = 'progress' AND (r.label LIKE '%ndexing objects%' OR r.label LIKE '%eceiving objects%'
+            OR r.label LIKE '%esolving deltas%' OR r.label LIKE '%npacking objects%') THEN 8
+       WHEN r.category = 'progress' AND r.label LIKE '%efresh index%' THEN 12
+       END AS phase
+  FROM git_region AS r JOIN git_command AS c ON c.run = r.run AND c.id = r.command;
+
+CREATE VIEW git_command_rule AS
+SELECT run, id,
+       CASE
+       WHEN name IN ('index-pack', 'unpack-objects', 'fetch-pack', 'http-fetch') THEN 8
+       WHEN name IN ('upload-pack', 'receive-pack', 'send-pack', 'upload-archive') THEN 7
+       WHEN name = 'rev-list' AND parent IS NOT NULL THEN 9
+       WHEN name = 'checkout--worker' THEN 10
+       WHEN name = 'pack-objects' THEN 18
+       WHEN name IN ('gc', 'maintenance', 'repack', 'prune', 'prune-packed', 'pack-refs', 'reflog', 'rerere', 'worktree',
+            'commit-graph', 'multi-pack-index', 'fsck') THEN 19
+       WHEN name IN ('remote-http', 'remote-https', 'remote-ext', 'ls-remote') THEN 6
+       END AS phase
+  FROM git_command;
+
+CREATE VIEW path_phase AS
+SELECT run, id,
+       CASE class
+       WHEN 'worktree' THEN 20
+       WHEN 'outside' THEN 20
+       WHEN 'pack' THEN CASE WHEN path GLOB '*/tmp_*' THEN 8 ELSE 17 END
+       WHEN 'object' THEN CASE WHEN path GLOB '*/tmp_*' THEN 16 ELSE 17 END
+       WHEN 'index' THEN CASE WHEN lock THEN 13 ELSE 11 END
+       WHEN 'git' THEN 4
+       ELSE 5
+       END AS phase
+  FROM path_class;
+
+-- The operations with git's story: `command` is the argv of the git process or of the other program, `region` the
+-- innermost region with those around it.
+CREATE VIEW git_ops AS
+SELECT op.run, op.seq, op.start_ns, op.dur_ns, op.fs_ns,
+       (SELECT t.name FROM op_type AS t WHERE t.code = op.op) AS op,
+       (SELECT t.class FROM op_type AS t WHERE t.code = op.op) AS class,
+       (SELECT p.path FROM path AS p WHERE p.run = op.run AND p.id = op.path) AS path,
+       (SELECT p.path FROM path AS p WHERE p.run = op.run AND p.id = op.path2) AS path2,
+       op.node, op.parent, op.fh, op.offset, op.length,
+       max(op.result, 0) AS result,
+       CASE WHEN op.result < 0
+            THEN coalesce((SELECT e.name FROM errno AS e WHERE e.code = -op.result), 'E' || -op.result)
+       END AS error,
+       (SELECT w.pid FROM process AS w WHERE w.run = op.run AND w.id = op.process) AS pid,
+       (SELECT w.tid FROM process AS w WHERE w.run = op.run AND w.id = op.process) AS tid,
+       (SELECT w.comm FROM process AS w WHERE w.run = op.run AND w.id = op.process) AS comm,
+       op.flags, op.mode, op.args, op.process,
+       coalesce((SELECT c.argv FROM git_command AS c WHERE c.run = op.run AND c.id = g.command),
+                (SELECT coalesce(w.cmdline, w.comm) FROM process AS w WHERE w.run = op.run AND w.id = op.process)
+               ) AS command,
+       (SELECT c.sid FROM git_command AS c WHERE c.run = op.run AND c.id = g.command) AS sid,
+       (SELECT r.path FROM git_region AS r WHERE r.run = op.run AND r.id = g.region) AS region,
+       (SELECT f.name FROM git_phase AS f WHERE f.id = g.phase) AS phase,
+       g.command AS command_id, g.region AS region_id, g.phase AS phase_id
+  FROM op LEFT JOIN git_op AS g ON g.id = op.run * 1099511627776 + op.seq;
+
+-- One row per change of a counter of the machine; 'counter' values are cumulative, 'gauge' values are levels.
+CREATE VIEW host_sample AS
+SELECT v.run, v.time_ns, c.source, c.name, c.kind, c.unit, v.value, c.id AS counter
+  FROM host_value AS v JOIN host_counter AS c ON c.run = v.run AND c.id = v.counter;
