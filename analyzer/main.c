@@ -7,7 +7,7 @@
 #include "base.h"
 #include "command.h"
 
-extern const struct command cmd_record, cmd_runs, cmd_stats, cmd_query, cmd_compare, cmd_bench, cmd_recover;
+extern const struct command cmd_record, cmd_runs, cmd_stats, cmd_query, cmd_report, cmd_compare, cmd_bench, cmd_recover;
 
 /* In the order of help. */
 static const struct command *const commands[] = {
@@ -15,6 +15,7 @@ static const struct command *const commands[] = {
 	&cmd_runs,
 	&cmd_stats,
 	&cmd_query,
+	&cmd_report,
 	&cmd_compare,
 	&cmd_bench,
 	&cmd_recover,

@@ -54,28 +54,31 @@ void run_free(struct run_info *run)
 	*run = (struct run_info){};
 }
 
+void run_describe_gaps(const struct run_info *run, struct strbuf *text)
+{
+	if (run_complete(run))
+		return;
+	strbuf_addf(text, "run %" PRId64, run->id);
+	if (run->label)
+		strbuf_addf(text, " (%s)", run->label);
+	if (!run->finished)
+		strbuf_addf(text, " has not ended yet (state '%s'): numbers are what is in the database by now",
+			run->state);
+	else
+		strbuf_addf(text, " is partial: %" PRId64 " of %" PRId64 " requests recorded, %" PRId64 " dropped",
+			run->recorded, run->requests, run->dropped);
+	if (run->finished && run->note)
+		strbuf_addf(text, "; %s", run->note);
+	if (!run->finished)
+		strbuf_addf(text, "; if its recorder has died, 'fstape recover' finishes it");
+}
+
 void run_warn(const struct run_info *run)
 {
 	struct strbuf auto_strbuf line = {};
 
-	if (run_complete(run))
-		return;
-	strbuf_addf(&line, "run %" PRId64, run->id);
-	if (run->label)
-		strbuf_addf(&line, " (%s)", run->label);
-	if (!run->finished)
-		strbuf_addf(&line,
-			" has not ended yet (state '%s'): numbers are what is in the database by now",
-			run->state);
-	else
-		strbuf_addf(&line,
-			" is partial: %" PRId64 " of %" PRId64 " requests recorded, %" PRId64 " dropped",
-			run->recorded, run->requests, run->dropped);
-	if (run->finished && run->note)
-		strbuf_addf(&line, "; %s", run->note);
-	if (!run->finished)
-		strbuf_addf(&line, "; if its recorder has died, 'fstape recover' finishes it");
-	if (!line.failed)
+	run_describe_gaps(run, &line);
+	if (line.len && !line.failed)
 		log_msg("%s", line.buf);
 }
 

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base.h"
 #include "trace.h"
 
 struct run_info {
@@ -28,6 +29,9 @@ static inline bool run_complete(const struct run_info *run)
 {
 	return run->clean && run->finished && run->dropped == 0;
 }
+
+/* "run 3 (label) is partial: ..." when its numbers are not all there; adds nothing otherwise. */
+void run_describe_gaps(const struct run_info *run, struct strbuf *text);
 
 /*
  * One line on standard error, "fstape: run 3 (label) is ...", when its numbers are not all there; nothing

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* table.c - columns and cells of a result set, and its CSV and JSON; table_text.c has the terminal's. */
+/* table.c - columns and cells of a result set, and its CSV and JSON; table_text.c has the terminal's,
+ * table_html.c a page's. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -38,6 +39,11 @@ void table_fail(struct table *table, int err)
 		table->err = err;
 }
 
+static bool for_people(const struct table *table)
+{
+	return table->format == TABLE_TEXT || table->format == TABLE_HTML;
+}
+
 void table_add_column(
 	struct table *table, const char *name, const char *title, enum column_kind kind, unsigned int flags)
 {
@@ -55,7 +61,7 @@ void table_add_column(
 		.title = strdup(title ?: name),
 		.kind = kind,
 		.numbers = true,
-		.hidden = flags & (table->format == TABLE_TEXT ? COLUMN_DATA_ONLY : COLUMN_TEXT_ONLY),
+		.hidden = flags & (for_people(table) ? COLUMN_DATA_ONLY : COLUMN_TEXT_ONLY),
 	};
 	if (!column->name || !column->title)
 		table_fail(table, -ENOMEM);
@@ -95,6 +101,10 @@ static void begin_rows(struct table *table)
 	table->begun = true;
 	if (table->format == TABLE_TEXT) {
 		table_text_begin(table);
+		return;
+	}
+	if (table->format == TABLE_HTML) {
+		table_html_begin(table);
 		return;
 	}
 	if (table->format == TABLE_JSON) {
@@ -144,6 +154,8 @@ void table_null(struct table *table)
 		return;
 	if (table->format == TABLE_TEXT)
 		table_text_cell(table, "", 0);
+	else if (table->format == TABLE_HTML)
+		table_html_text(table, "", 0);
 	else if (table->format == TABLE_JSON)
 		strbuf_addf(&table->line, "null");
 }
@@ -170,6 +182,8 @@ void table_int(struct table *table, int64_t value)
 		return;
 	if (table->format == TABLE_TEXT)
 		table_text_int(table, column, value);
+	else if (table->format == TABLE_HTML)
+		table_html_int(table, column, value);
 	else
 		data_int(table, column, value);
 }
@@ -194,6 +208,8 @@ void table_real(struct table *table, double value)
 		return;
 	if (table->format == TABLE_TEXT)
 		table_text_real(table, column, value);
+	else if (table->format == TABLE_HTML)
+		table_html_real(table, column, value);
 	else if (table->format == TABLE_JSON && !isfinite(value))
 		strbuf_addf(&table->line, "null");
 	else
@@ -217,6 +233,8 @@ void table_bytes(struct table *table, const char *text, size_t len)
 	column->numbers = false;
 	if (table->format == TABLE_TEXT)
 		table_text_cell(table, text, len);
+	else if (table->format == TABLE_HTML)
+		table_html_text(table, text, len);
 	else if (table->format == TABLE_CSV)
 		csv_field(&table->line, text, len);
 	else if (column->kind == COLUMN_JSON)
@@ -248,6 +266,8 @@ void table_end_row(struct table *table)
 		table_fail(table, -EOVERFLOW);
 	if (table->format == TABLE_TEXT)
 		table_text_end_row(table);
+	else if (table->format == TABLE_HTML)
+		table_html_end_row(table);
 	else
 		strbuf_addf(&table->line, table->format == TABLE_JSON ? "}" : "\r\n");
 	table->cell = table->shown = 0;
@@ -264,6 +284,8 @@ int table_print(struct table *table)
 			table_fail(table, table_text_print(table));
 		return table->err;
 	}
+	if (table->format == TABLE_HTML)
+		table_fail(table, table_html_print(table));
 	if (table->format == TABLE_JSON)
 		strbuf_addf(&table->line, table->rows ? "\n]\n" : "]\n");
 	write_line(table);

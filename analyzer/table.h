@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * table.h - one result set, for a person at a terminal or for a program.
+ * table.h - one result set, for a person or for a program.
  *
- *   TABLE_TEXT  aligned columns by libsmartcols; fits the terminal, durations as "1.23 ms"; bytes that a
- * terminal would obey, and those that are not UTF-8, are escaped as \xNN TABLE_CSV   RFC 4180 with a header
- * line, bytes as they are, durations in ns TABLE_JSON  an array of objects, durations in ns; bytes that are
- * not UTF-8 become U+FFFD
+ *   TABLE_TEXT  aligned columns by libsmartcols; fits the terminal, durations as "1.23 ms"; bytes that a terminal
+ *               would obey, and those that are not UTF-8, are escaped as \xNN
+ *   TABLE_CSV   RFC 4180 with a header line, bytes as they are, durations in ns
+ *   TABLE_JSON  an array of objects, durations in ns; bytes that are not UTF-8 become U+FFFD
+ *   TABLE_HTML  a <table> of a page, its cells as in TABLE_TEXT, escaped by html.h
  *
  * Make a table, add its columns, then for each row every column's cell in order and table_end_row(); print
- * it. CSV and JSON rows are written at once, so a table of any length needs no memory; text is kept until
+ * it. CSV, JSON and HTML rows are written at once, so a table of any length needs no memory; text is kept until
  * table_print(). Failures stick: add on, and look at what table_print() returns. Not for threads.
  */
 #ifndef FSTAPE_TABLE_H
@@ -19,7 +20,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum table_format { TABLE_TEXT, TABLE_CSV, TABLE_JSON };
+enum table_format { TABLE_TEXT, TABLE_CSV, TABLE_JSON, TABLE_HTML };
 
 enum column_kind {
 	COLUMN_ANY,      /* whatever its cells are; right-aligned when all are numbers */

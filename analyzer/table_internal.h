@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* table_internal.h - what table.c and table_text.c share; for nobody else. */
+/* table_internal.h - what table*.c share; for nobody else. */
 #ifndef FSTAPE_TABLE_INTERNAL_H
 #define FSTAPE_TABLE_INTERNAL_H
 
@@ -43,5 +43,12 @@ void table_text_real(struct table *table, const struct table_column *column, dou
 void table_text_end_row(struct table *table);
 int table_text_print(struct table *table);
 void table_text_free(struct table *table);
+
+void table_html_begin(struct table *table);
+void table_html_text(struct table *table, const char *text, size_t len);
+void table_html_int(struct table *table, const struct table_column *column, int64_t value);
+void table_html_real(struct table *table, const struct table_column *column, double value);
+void table_html_end_row(struct table *table);
+int table_html_print(struct table *table);
 
 #endif

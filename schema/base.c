@@ -118,8 +118,7 @@ void strbuf_free(struct strbuf *sb)
 	*sb = (struct strbuf){};
 }
 
-/* The length of the valid UTF-8 sequence at `s`, or 0 (RFC 3629: no overlong forms, no surrogates, <= U+10FFFF). */
-static size_t utf8_sequence(const unsigned char *s, size_t len)
+size_t utf8_sequence(const unsigned char *s, size_t len)
 {
 	static const uint32_t lowest[] = { 0, 0, 0x80, 0x800, 0x10000 };
 	size_t n = s[0] < 0x80 ? 1 : s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : s[0] >= 0xc2 ? 2 : 0;

@@ -96,6 +96,9 @@ void strbuf_addf(struct strbuf *sb, const char *fmt, ...) PRINTF(2, 3);
 void strbuf_free(struct strbuf *sb);
 #define auto_strbuf __attribute__((cleanup(strbuf_free)))
 
+/* The length of the valid UTF-8 sequence at `s`, or 0 (RFC 3629: no overlong forms, no surrogates, <= U+10FFFF). */
+size_t utf8_sequence(const unsigned char *s, size_t len);
+
 /*
  * Adds `len` bytes as a JSON string with its quotes. Bytes that are not valid UTF-8 become U+FFFD, as JSON
  * has no way to carry them.
