@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: MIT
+"""The ways into a file system that are compared. A peer is a row of ALL: how its daemon is started on a source folder."""
+import dataclasses
+import pathlib
+import shutil
+import subprocess
+import typing
+
+EXAMPLES = "/usr/share/doc/libfuse3-dev/examples"
+FLAGS = ["-O2", "-D_FILE_OFFSET_BITS=64", "-DHAVE_UTIMENSAT", "-DHAVE_POSIX_FALLOCATE", "-DHAVE_SETXATTR",
+         "-DHAVE_COPY_FILE_RANGE", "-w"]
+
+
+class Tools:
+    """Programs that peers need; what has to be compiled is compiled once."""
+
+    def __init__(self, build, work, options):
+        self.fstapefs = build / "fusefs" / "fstapefs"
+        self.work = work
+        self.options = options
+
+    def example(self, name):
+        program = self.work / name
+        if not program.exists():
+            flags = subprocess.run(["pkg-config", "--cflags", "--libs", "fuse3"], capture_output=True, text=True,
+                                   check=True).stdout.split()
+            subprocess.run(["cc", *FLAGS, "-o", program, f"{EXAMPLES}/{name}.c", *flags], check=True,
+                           stdin=subprocess.DEVNULL)
+        return program
+
+
+@dataclasses.dataclass(frozen=True)
+class Peer:
+    name: str
+    summary: str
+    command: typing.Optional[typing.Callable] = None  # (tools, source, mountpoint, database) -> argv; None: no daemon
+    needs: str = ""  # a program, or an example of libfuse
+    records: bool = False
+    within: str = ""  # below the mountpoint, where the source is
+
+    def missing(self, tools):
+        if self.needs.endswith(".c"):
+            if not pathlib.Path(EXAMPLES, self.needs).exists():
+                return f"{EXAMPLES}/{self.needs} is not there (package libfuse3-dev)"
+            tools.example(self.needs[:-2])
+        elif self.needs and not shutil.which(self.needs):
+            return f"{self.needs} is not installed"
+        return None
+
+
+def ours(*options):
+    def command(tools, source, mountpoint, database):
+        given = [f"db={database}" if option == "db" else option for option in options]
+        given += tools.options.split(",") if tools.options else []
+        return [tools.fstapefs, "-f", "-o", ",".join(given), source, mountpoint]
+    return command
+
+
+def passthrough_ll(tools, source, mountpoint, _):
+    return [tools.example("passthrough_ll"), "-f", "-o", f"source={source},cache=always,allow_other", mountpoint]
+
+
+def passthrough_hl(tools, _source, mountpoint, _):
+    # Without a source: it shows the whole of /.
+    return [tools.example("passthrough"), "-f", "-o", "allow_other,kernel_cache", mountpoint]
+
+
+def bindfs(_tools, source, mountpoint, _):
+    return ["bindfs", "-f", source, mountpoint]
+
+
+def loggedfs(tools, _source, mountpoint, database):
+    # It mounts over the folder itself.
+    config = tools.work / "loggedfs.xml"
+    config.write_text('<?xml version="1.0" encoding="UTF-8"?>\n<loggedFS logEnabled="true" printProcessName="true">\n'
+                      '<includes><include extension=".*" uid="*" action=".*" retname=".*"/></includes>\n'
+                      '<excludes></excludes>\n</loggedFS>\n')
+    return ["loggedfs", "-f", "-p", "-c", config, "-l", f"{database}.log", mountpoint]
+
+
+ALL = [
+    Peer("native", "the file system itself"),
+    Peer("ours", "fstapefs, cache=always, everything recorded", ours("db", "cache=always", "allow_other"), records=True),
+    Peer("norecord", "fstapefs, cache=always, nothing recorded", ours("norecord", "cache=always", "allow_other")),
+    Peer("passthrough_ll", "libfuse's example, cache=always", passthrough_ll, "passthrough_ll.c"),
+    Peer("passthrough", "libfuse's high-level example", passthrough_hl, "passthrough.c", within="source"),
+    Peer("bindfs", "bindfs", bindfs, "bindfs"),
+    Peer("loggedfs", "loggedfs, everything logged", loggedfs, "loggedfs", within="self"),
+]

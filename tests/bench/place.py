@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: MIT
+"""Where workloads run: a fresh file system in an image, with a peer's daemon in front of it."""
+import pathlib
+import sqlite3
+import subprocess
+import time
+
+import transport
+
+MKFS = {
+    # No lazy initialisation: it would write in the background while we measure.
+    "ext3": ["mkfs.ext3", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
+    "ext4": ["mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
+    "xfs": ["mkfs.xfs", "-q", "-f"],
+    "btrfs": ["mkfs.btrfs", "-q", "-f"],
+}
+START_S = 15
+END_S = 60
+
+
+def is_mountpoint(path):
+    return any(line.split()[4] == str(path) for line in open("/proc/self/mountinfo", encoding="utf-8"))
+
+
+def unmount_below(folder):
+    points = [line.split()[4] for line in open("/proc/self/mountinfo", encoding="utf-8")]
+    for point in reversed([p for p in points if p.startswith(f"{folder}/")]):
+        subprocess.run(["umount", "-l", point], check=False, stderr=subprocess.DEVNULL)
+
+
+class Place:
+    def __init__(self, work, fs, size, peer, tools, count=False):
+        self.work, self.fs, self.size, self.peer, self.tools = work, fs, size, peer, tools
+        self.source, self.mountpoint = work / "source", work / "mnt"
+        self.image, self.database = work / "image", work / "bench.db"
+        self.daemon = None
+        self.counter = transport.Counter() if count and peer.command else None
+        self.requests, self.recorded = {}, {}
+
+    @property
+    def dir(self):
+        """What workloads see."""
+        if not self.peer.command or self.peer.within == "self":
+            return self.source
+        return self.mountpoint / str(self.source).lstrip("/") if self.peer.within else self.mountpoint
+
+    def __enter__(self):
+        for folder in (self.source, self.mountpoint):
+            folder.mkdir(exist_ok=True)
+        with open(self.image, "wb") as image:
+            image.truncate(self.size << 30)
+        subprocess.run([*MKFS[self.fs], self.image], check=True, stdin=subprocess.DEVNULL)
+        self.mount()
+        return self
+
+    def __exit__(self, *_):
+        self.unmount()
+        self.image.unlink()
+        for file in self.work.glob(f"{self.database.name}*"):
+            file.unlink()
+
+    def mount(self):
+        subprocess.run(["mount", "-o", "loop,noatime", self.image, self.source], check=True)
+        if not self.peer.command:
+            return
+        target = self.source if self.peer.within == "self" else self.mountpoint
+        argv = self.peer.command(self.tools, self.source, target, self.database)
+        before = len(open("/proc/self/mountinfo", encoding="utf-8").readlines())
+        if self.counter:
+            self.counter.start()
+        self.daemon = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        until = time.monotonic() + START_S
+        while len(open("/proc/self/mountinfo", encoding="utf-8").readlines()) == before:
+            if self.daemon.poll() is not None or time.monotonic() > until:
+                raise SystemExit(f"tests/bench/run: {self.peer.name} does not start: {argv}")
+            time.sleep(0.01)
+        time.sleep(0.1)
+
+    def unmount(self):
+        if self.daemon:
+            target = self.source if self.peer.within == "self" else self.mountpoint
+            connection = self.counter and self.counter.connection_of(target)
+            subprocess.run(["umount", target], check=False)
+            try:
+                self.daemon.wait(END_S)
+            except subprocess.TimeoutExpired:
+                self.daemon.kill()
+                self.daemon.wait()
+            self.daemon = None
+            if self.counter:
+                self.add_counts(connection)
+        for _ in range(50):  # a moment later it is not busy any more
+            if not is_mountpoint(self.source) or \
+                    subprocess.run(["umount", self.source], stderr=subprocess.DEVNULL, check=False).returncode == 0:
+                return
+            time.sleep(0.1)
+        subprocess.run(["umount", "-l", self.source], check=True)
+
+    def add_counts(self, connection):
+        for name, count in self.counter.stop(connection).items():
+            self.requests[name] = self.requests.get(name, 0) + count
+        if self.peer.records:
+            with sqlite3.connect(f"file:{self.database}?mode=ro", uri=True) as db:
+                run, = db.execute("SELECT max(id) FROM run").fetchone()
+                for name, count in db.execute("SELECT op, count(*) FROM ops WHERE run = ? GROUP BY op", (run,)):
+                    self.recorded[name] = self.recorded.get(name, 0) + count
+
+    def remount(self):
+        """All caches are empty afterwards."""
+        self.unmount()
+        subprocess.run(["sync"], check=True)
+        pathlib.Path("/proc/sys/vm/drop_caches").write_text("3")
+        self.mount()
+
+    def daemon_cpu_s(self):
+        """CPU time of the daemon's threads that are alive."""
+        if not self.daemon:
+            return 0
+        total = 0
+        for stat in pathlib.Path(f"/proc/{self.daemon.pid}/task").glob("*/schedstat"):
+            try:
+                total += int(stat.read_text().split()[0])
+            except OSError:  # it has ended
+                pass
+        return total / 1e9
