@@ -86,6 +86,8 @@ struct call {
 	struct statvfs *statvfs;
 	char *buf; /* the answer's bytes: result says how many */
 	int ioctl_result;
+	uint32_t listed;       /* entries of a listing, */
+	uint64_t listed_names; /* and the sum of XXH3_64bits() of their names: does not depend on their order */
 
 	/* accounts */
 	int64_t start_ns, fs_ns;

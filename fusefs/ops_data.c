@@ -97,6 +97,15 @@ int64_t do_read(struct fs *fs, struct call *c)
 	return got < 0 ? -errno : got;
 }
 
+/* Where an append began: the kernel may have believed the end to be elsewhere. It writes one thing at a time to a file. */
+static void note_append(struct call *c, ssize_t got)
+{
+	struct stat st;
+
+	if (got > 0 && fstat(c->fh->fd, &st) == 0 && st.st_size >= got)
+		c->offset = st.st_size - got;
+}
+
 /*
  * An append goes to the end as it is now, wherever the kernel believed it to be; a dirty page of a mapping that is
  * written through a descriptor opened for appending goes to its place.
@@ -107,7 +116,8 @@ int64_t do_write(struct fs *fs, struct call *c)
 	struct iovec iov = { (void *)(uintptr_t)c->data, c->length };
 	ssize_t got = FS_CALL(c, pwritev2(c->fh->fd, &iov, 1, c->offset, append ? RWF_APPEND : 0));
 
-	(void)fs;
+	if (append && fs->recorder)
+		note_append(c, got);
 	return got < 0 ? -errno : got;
 }
 

@@ -12,6 +12,9 @@
 #include "path.h"
 #include "worker.h"
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #define STREAM_BUFFER (32u << 10)
 
 struct dir_stream {
@@ -169,10 +172,16 @@ static int add_plus(struct fs *fs, struct call *c, char *buf, size_t room, const
 			return -ENOMEM;
 		}
 		if (fresh && fs->recorder)
-			entry_initial(fs, c, &info, c->fh->fd, name, path_of_node(fs, node), node->id);
+			entry_initial(fs, c, &info, c->fh->fd, name, path_of_node(fs, node), c->node, node);
 		param = entry_param(c->mount, node, &info);
 	}
 	return (int)fuse_add_direntry_plus(NULL, buf, room, name, &param, entry->d_off);
+}
+
+static void count_entry(struct call *c, const struct dirent64 *entry)
+{
+	c->listed++;
+	c->listed_names += XXH3_64bits(entry->d_name, strlen(entry->d_name));
 }
 
 static int64_t list(struct fs *fs, struct call *c, bool plus)
@@ -201,6 +210,8 @@ static int64_t list(struct fs *fs, struct call *c, bool plus)
 		if (got < 0)
 			break;
 		used += (size_t)got;
+		if (got > 0)
+			count_entry(c, entry);
 		dir_advance(s, entry);
 	}
 	/* What was listed before an error counts; the error comes again with the next request. */
