@@ -15,7 +15,8 @@
 struct record_options {
 	const char *label, *cache, *overflow, *load, *mount_options;
 	int64_t spool, threads;
-	bool public;
+	bool public, no_scan;
+	const char *data;
 };
 
 static int print_top(const struct context *context, const struct run_stats *stats)
@@ -101,6 +102,8 @@ static int run_record(struct context *context)
 		.mount_options = options->mount_options,
 		.spool = options->spool,
 		.threads = options->threads,
+		.data = strcmp(options->data, "full") == 0,
+		.scan = !options->no_scan,
 		.public = options->public,
 		.quiet = context->common.quiet,
 	};
@@ -127,6 +130,10 @@ static const struct option record_options[] = {
 		.type = OPTION_CHOICE, .offset = offsetof(struct record_options, overflow) },
 	{ "load", "live|end", "fill the database meanwhile, or only at the end", "live",
 		.type = OPTION_CHOICE, .offset = offsetof(struct record_options, load) },
+	{ "data", "none|full", "record contents of files as well", "none", .type = OPTION_CHOICE,
+		.offset = offsetof(struct record_options, data) },
+	{ "no-scan", NULL, "do not walk the tree afterwards for what was not touched", .type = OPTION_FLAG,
+		.offset = offsetof(struct record_options, no_scan) },
 	{ "public", NULL, "mount for everybody, not only for the command", .type = OPTION_FLAG,
 		.offset = offsetof(struct record_options, public) },
 	{ "spool", "SIZE", "most space for records that are not in the database yet", .type = OPTION_SIZE,

@@ -32,6 +32,7 @@ static int make_options(const struct recording *rec, struct strbuf *options)
 		{ "cache", o->cache ?: "always" },
 		{ "overflow", o->overflow },
 		{ "load", o->load },
+		{ "data", o->data ? "full" : NULL },
 	};
 	char number[24];
 
@@ -242,6 +243,8 @@ static int run(struct recording *rec)
 	err = record_command(rec);
 	if (err == 0 && recording_store(rec) < 0)
 		rec->result.failed = true;
+	else if (err == 0)
+		recording_scan(rec);
 	return err;
 }
 

@@ -27,6 +27,8 @@ struct recording_options {
 		*cwd; /* where the command starts, inside source; NULL: source, or the caller's place in it */
 	int64_t spool; /* bytes */
 	int64_t threads;
+	bool data;  /* record contents: data=full */
+	bool scan;  /* walk the tree after the run, for what it did not touch */
 	bool public;
 	bool quiet; /* nothing but errors on standard error */
 };

@@ -85,4 +85,10 @@ void recording_git_free(struct recording *rec);
  * result.complete. */
 int recording_store(struct recording *rec);
 
+/*
+ * The walk over what the run did not touch, if it is wanted and the mount has gone. That it fails, or is interrupted, is
+ * said, and does not make the recording fail.
+ */
+void recording_scan(struct recording *rec);
+
 #endif

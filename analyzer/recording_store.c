@@ -7,6 +7,7 @@
 #include "loader.h"
 #include "recording_internal.h"
 #include "run.h"
+#include "scan.h"
 
 static void command_json(char *const *argv, struct strbuf *json)
 {
@@ -94,4 +95,33 @@ int recording_store(struct recording *rec)
 		trace_settle(trace);
 	trace_close(trace);
 	return err;
+}
+
+static bool is_interrupted(void *arg)
+{
+	struct recording *rec = arg;
+
+	return recording_wait(rec, false, 0, false) != 0;
+}
+
+void recording_scan(struct recording *rec)
+{
+	struct scan_options options = {
+		.contents = rec->options->data,
+		.progress = !rec->options->quiet,
+		.stop = is_interrupted,
+		.stop_arg = rec,
+	};
+	bool walk = rec->options->scan && !rec->result.detached;
+	struct trace *trace;
+
+	if (trace_open(rec->db, TRACE_WRITE, &trace) < 0)
+		return;
+	if (walk)
+		scan_tree(trace, rec->result.run, rec->source, &options);
+	else if (trace_run_set_text(trace, rec->result.run, "scan", rec->options->scan ? "partial" : "off") < 0)
+		log_msg("%s: %s", rec->options->db, trace_error(trace));
+	if (!rec->result.detached)
+		trace_settle(trace);
+	trace_close(trace);
 }

@@ -66,12 +66,44 @@ static void note_objects(struct fs *fs, const struct op_desc *desc, struct call 
 		c->path2 = path_of_node(fs, c->fh2 ? c->fh2->node : c->node);
 }
 
+/* What was copied, read again from where it came: with data=full, so before what comes of it. */
+static void record_copied(struct fs *fs, const struct call *c, int64_t count)
+{
+	char *buf = worker_buffer();
+	int64_t offset = c->offset, end = c->offset + count;
+
+	while (buf && offset < end) {
+		int64_t left = end - offset;
+		ssize_t got = pread(c->fh->fd, buf, left < WORKER_BUFFER_SIZE ? (size_t)left : WORKER_BUFFER_SIZE, offset);
+
+		if (got <= 0)
+			return;
+		recorder_data(fs->recorder, c->seq, offset, buf, (size_t)got);
+		offset += got;
+	}
+}
+
+/*
+ * What a replay needs: all that is written, and of what was there before the run what is read or copied. What was not
+ * touched is still there at the end, where `fstape record` reads it.
+ */
+static void record_data(struct fs *fs, enum op_id op, const struct call *c, int64_t result)
+{
+	if (result <= 0 || fs->options.data != DATA_FULL)
+		return;
+	if (op == OP_write)
+		recorder_data(fs->recorder, c->seq, c->offset, c->data, (size_t)result);
+	else if (op == OP_read && __atomic_load_n(&c->node->older, __ATOMIC_RELAXED))
+		recorder_data(fs->recorder, c->seq, c->offset, c->buf, (size_t)result);
+	else if (op == OP_copy_file_range)
+		record_copied(fs, c, result);
+}
+
 static void record(struct fs *fs, enum op_id op, struct call *c, int64_t result)
 {
 	struct event event = {
 		.seq = c->seq,
 		.start_ns = c->start_ns,
-		.dur_ns = recorder_now(fs->recorder) - c->start_ns,
 		.fs_ns = c->fs_ns,
 		.node = c->node_id,
 		.parent = c->parent_id,
@@ -88,6 +120,8 @@ static void record(struct fs *fs, enum op_id op, struct call *c, int64_t result)
 	};
 	const char *args = event_args(op, c, &event.args_len);
 
+	record_data(fs, op, c, result);
+	event.dur_ns = recorder_now(fs->recorder) - c->start_ns;
 	if (op_get(op)->cols & COL_PARENT && op != OP_lookup)
 		event.mode &= ~c->umask;
 	recorder_event(fs->recorder, &event, args);

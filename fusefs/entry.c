@@ -32,16 +32,13 @@ int entry_fill(struct fs *fs, struct call *c, const struct inode_info *info, boo
 	return 0;
 }
 
-void entry_initial(struct fs *fs, struct call *c, const struct inode_info *info, int dir_fd, const char *name,
-	uint32_t path, uint64_t node_id)
+static struct initial_record initial_of(const struct stat *st)
 {
-	const struct stat *st = &info->stat;
-	char target[PATH_MAX];
-	ssize_t len = 0;
-	struct initial_record initial = {
-		.seq = c->seq,
-		.node = node_id,
-		.path = path,
+	return (struct initial_record){
+		.dev = st->st_dev,
+		.ino = st->st_ino,
+		.rdev = st->st_rdev,
+		.blocks = (uint64_t)st->st_blocks,
 		.mode = st->st_mode,
 		.size = st->st_size,
 		.mtime_ns = st->st_mtim.tv_sec * NSEC_PER_SEC + st->st_mtim.tv_nsec,
@@ -49,13 +46,44 @@ void entry_initial(struct fs *fs, struct call *c, const struct inode_info *info,
 		.uid = st->st_uid,
 		.gid = st->st_gid,
 	};
+}
+
+void entry_initial(struct fs *fs, struct call *c, const struct inode_info *info, int dir_fd, const char *name,
+	uint32_t path, const struct node *parent, struct node *node)
+{
+	const struct stat *st = &info->stat;
+	struct initial_record initial = initial_of(st);
+	char target[PATH_MAX];
+	ssize_t len = 0;
 
 	if (!path || !recorder_is_older(fs->recorder, info->btime_ns,
 			     st->st_ctim.tv_sec * NSEC_PER_SEC + st->st_ctim.tv_nsec))
 		return;
+	__atomic_store_n(&node->older, true, __ATOMIC_RELAXED);
+	initial.seq = c->seq;
+	initial.node = node->id;
+	initial.parent = parent->id;
+	initial.path = path;
 	if (S_ISLNK(st->st_mode))
 		len = readlinkat(dir_fd, name, target, sizeof(target));
 	recorder_initial(fs->recorder, &initial, target, len > 0 ? (size_t)len : 0);
+}
+
+void entry_initial_root(struct fs *fs)
+{
+	struct node *root = fs->nodes->root;
+	struct initial_record initial;
+	struct inode_info info;
+
+	if (inode_info_at(fs->source_fd, "", &info) < 0)
+		return;
+	initial = initial_of(&info.stat);
+	initial.node = root->id;
+	initial.path = path_of_node(fs, root);
+	root->older = true;
+	if (initial.path)
+		recorder_initial(fs->recorder, &initial, NULL, 0);
+	recorder_thread_end();
 }
 
 int entry_find(struct fs *fs, struct call *c, int dir_fd, bool is_lookup)
@@ -69,6 +97,6 @@ int entry_find(struct fs *fs, struct call *c, int dir_fd, bool is_lookup)
 	if (err == 0 && is_lookup)
 		node_looked_up(c->node, c->tid);
 	if (err == 0 && is_lookup && fresh && fs->recorder)
-		entry_initial(fs, c, &info, dir_fd, c->name, c->path, c->node_id);
+		entry_initial(fs, c, &info, dir_fd, c->name, c->path, c->parent, c->node);
 	return err;
 }

@@ -7,7 +7,7 @@
 
 /*
  * Fills c->entry, c->node and c->node_id for the inode found as c->name in c->parent, and counts one look-up.
- * *ret_fresh (may be NULL): the kernel did not know it. 0 or -errno.
+ * *ret_fresh (may be NULL): it was not known by this name. 0 or -errno.
  */
 int entry_fill(struct fs *fs, struct call *c, const struct inode_info *info, bool *ret_fresh);
 
@@ -17,9 +17,15 @@ int entry_fill(struct fs *fs, struct call *c, const struct inode_info *info, boo
  */
 int entry_find(struct fs *fs, struct call *c, int dir_fd, bool is_lookup);
 
-/* Records an object that was there before the run. `name` below `dir_fd` is for a symlink's target. */
+/*
+ * Records a name of `node` in `parent`, if the inode was there before the run. `name` below `dir_fd` is for a symlink's
+ * target.
+ */
 void entry_initial(struct fs *fs, struct call *c, const struct inode_info *info, int dir_fd, const char *name,
-	uint32_t path, uint64_t node_id);
+	uint32_t path, const struct node *parent, struct node *node);
+
+/* The same of the root, which nobody looks up. Once, before the first request. */
+void entry_initial_root(struct fs *fs);
 
 /* The fields of an answer about `node`. */
 struct fuse_entry_param entry_param(const struct mount *mount, struct node *node, const struct inode_info *info);

@@ -13,6 +13,7 @@
 #include "busguard.h"
 #include "check.h"
 #include "daemon.h"
+#include "entry.h"
 #include "fdcache.h"
 #include "lock.h"
 #include "mount.h"
@@ -235,6 +236,8 @@ static int run(struct fs *fs, struct daemon *daemon)
 	if (err == 0 && !fs->options.norecord) {
 		err = recorder_open(fs, &fs->recorder);
 		err = err ?: recorder_start(fs->recorder);
+		if (err == 0)
+			entry_initial_root(fs);
 	}
 	err = err ?: mount_and_serve(fs, daemon, signal_fd);
 	if (err < 0 && fs->recorder)

@@ -334,7 +334,7 @@ int node_lookup(struct fs *fs, struct node *parent, const char *name, const stru
 	struct node_table *table = fs->nodes;
 	struct node *node, *other, *garbage = NULL;
 	char *copy = strdup(name);
-	bool fresh = false;
+	bool fresh = false, renamed = false;
 
 	if (!copy)
 		return -ENOMEM;
@@ -360,6 +360,7 @@ int node_lookup(struct fs *fs, struct node *parent, const char *name, const stru
 			give_name(fs, node, parent, steal_ptr(&copy), &garbage);
 			fdcache_unpin(fs, node);
 			node->path = 0;
+			renamed = true;
 		}
 		if (path && node != table->root) {
 			node->path = path;
@@ -374,7 +375,7 @@ int node_lookup(struct fs *fs, struct node *parent, const char *name, const stru
 		return -ENOMEM;
 	*ret_node = node;
 	if (ret_fresh)
-		*ret_fresh = fresh;
+		*ret_fresh = fresh || renamed;
 	return 0;
 }
 

@@ -54,6 +54,7 @@ struct node {
 	bool pinned;	  /* its descriptor is the only way to it: not to be closed */
 	bool unnamed;	  /* its last known name is gone; path stays what it was */
 	bool gone;	  /* and the inode with it: the next one of this number is another */
+	bool older;	  /* it was there before the run */
 };
 
 struct ghost {
@@ -85,7 +86,7 @@ int node_make_root(struct fs *fs, const struct inode_info *info);
 
 /*
  * Finds or makes the node of an inode that was met as `name` in `parent`, and counts one look-up of the kernel.
- * `path` is its path id, 0 when that is not known yet. *ret_fresh (may be NULL): it was not known before.
+ * `path` is its path id, 0 when that is not known yet. *ret_fresh (may be NULL): it was not known by this name.
  * -ENOMEM.
  */
 int node_lookup(struct fs *fs, struct node *parent, const char *name, const struct inode_info *info, uint32_t path,

@@ -85,7 +85,8 @@ void options_help(void)
 	       "    overflow=MODE       when the spool is full: block (wait, the default), or\n"
 	       "                        drop (lose operations, counted)\n"
 	       "    load=MODE           fill the database live (default), or at the end\n"
-	       "    data=none           do not record file contents (they never are, so far)\n"
+	       "    data=MODE           contents of files: none (the default), or full (record\n"
+	       "                          what is written, copied, and read of old files)\n"
 	       "    spool=SIZE          most bytes of the spool, with K, M or G; up to 4G\n"
 	       "                        (default 32M)\n"
 	       "    max_db=SIZE         stop recording when the database is that big; the mount\n"
@@ -191,8 +192,8 @@ static int convert(struct options *options, const struct raw *raw)
 	static const char *const caches[] = { "never", "auto", "always", NULL };
 	static const char *const overflows[] = { "block", "drop", NULL };
 	static const char *const loads[] = { "live", "end", NULL };
-	static const char *const datas[] = { "none", NULL };
-	int cache = -1, overflow = OVERFLOW_BLOCK, load = LOAD_LIVE, data = 0, err;
+	static const char *const datas[] = { "none", "full", NULL };
+	int cache = -1, overflow = OVERFLOW_BLOCK, load = LOAD_LIVE, data = DATA_NONE, err;
 	double threads = DEFAULT_THREADS, ready_fd = -1, keep_runs = 0;
 
 	err = choose("cache", raw->cache, caches, &cache);
@@ -209,6 +210,7 @@ static int convert(struct options *options, const struct raw *raw)
 	options->cache = (enum cache_mode)(cache + 1);
 	options->overflow = (enum overflow_mode)overflow;
 	options->load = (enum load_mode)load;
+	options->data = (enum data_mode)data;
 	options->threads = (unsigned int)threads;
 	options->ready_fd = (int)ready_fd;
 	options->keep_runs = (unsigned int)keep_runs;

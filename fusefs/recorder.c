@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 
 #include "busguard.h"
+#include "content.h"
 #include "loader.h"
 #include "loss.h"
 #include "runinfo.h"
@@ -46,6 +47,14 @@ struct recorder {
 	struct loss loss;
 	int64_t max_db; /* bytes; 0: no limit */
 	int64_t last_anchor_ns;
+	struct sent *sent; /* data=full */
+};
+
+#define SENT_BITS 16
+
+/* Hashes of contents that have been recorded, each in the place that its bits say: the last one there. */
+struct sent {
+	_Atomic uint64_t hashes[1 << SENT_BITS];
 };
 
 static _Thread_local struct spool_writer *thread_writer;
@@ -166,6 +175,59 @@ void recorder_initial(struct recorder *recorder, struct initial_record *initial,
 	spool_publish(thread_writer, RECORD_INITIAL, sizeof(*initial) + len);
 }
 
+/* --- contents ------------------------------------------------------------------------------------------------------ */
+
+static bool put_content(struct recorder *recorder, const struct content_hash *hash, const void *bytes, size_t len)
+{
+	struct content_record record = { .hash = *hash, .length = (uint32_t)len };
+	char *room = reserve(recorder, sizeof(record) + len);
+
+	if (!room)
+		return false;
+	memcpy(room, &record, sizeof(record));
+	memcpy(room + sizeof(record), bytes, len);
+	spool_publish(thread_writer, RECORD_CONTENT, sizeof(record) + len);
+	return true;
+}
+
+static bool put_piece(struct recorder *recorder, uint64_t seq, int64_t offset, const void *bytes, size_t len)
+{
+	struct data_record data = { .seq = seq, .offset = offset, .length = (uint32_t)len };
+	_Atomic uint64_t *place;
+	uint64_t low;
+	void *room;
+
+	content_hash(bytes, len, &data.hash);
+	memcpy(&low, data.hash.bytes, sizeof(low));
+	place = &recorder->sent->hashes[low & ((1u << SENT_BITS) - 1)];
+	if (atomic_load_explicit(place, memory_order_relaxed) != low) {
+		if (!put_content(recorder, &data.hash, bytes, len))
+			return false;
+		atomic_store_explicit(place, low, memory_order_relaxed);
+	}
+	room = reserve(recorder, sizeof(data));
+	if (!room)
+		return false;
+	memcpy(room, &data, sizeof(data));
+	spool_publish(thread_writer, RECORD_DATA, sizeof(data));
+	return true;
+}
+
+void recorder_data(struct recorder *recorder, uint64_t seq, int64_t offset, const void *bytes, size_t len)
+{
+	const char *at = bytes;
+
+	while (len) {
+		size_t take = len < CONTENT_PIECE ? len : CONTENT_PIECE;
+
+		if (!put_piece(recorder, seq, offset, at, take))
+			atomic_fetch_add_explicit(&recorder->state->data_lost, 1, memory_order_relaxed);
+		at += take;
+		offset += (int64_t)take;
+		len -= take;
+	}
+}
+
 void recorder_thread_end(void)
 {
 	spool_writer_free(thread_writer);
@@ -231,6 +293,7 @@ static int make_run(struct fs *fs, struct recorder *recorder)
 	snprintf(state->source, sizeof(state->source), "%s", fs->options.source);
 	err = trace_run_set_int(recorder->trace, recorder->run, "start_mono_ns", state->start_mono_ns);
 	err = err ?: trace_run_set_int(recorder->trace, recorder->run, "start_real_ns", state->start_real_ns);
+	err = err ?: trace_run_set_int(recorder->trace, recorder->run, "start_coarse_ns", recorder->start_coarse_ns);
 	err = err ?: runinfo_write(fs, recorder->trace, recorder->run);
 	err = err ?: add_anchor(recorder);
 	err = err ?: trace_commit(recorder->trace);
@@ -268,7 +331,11 @@ int recorder_open(struct fs *fs, struct recorder **ret_recorder)
 	recorder->drop = fs->options.overflow == OVERFLOW_DROP;
 	recorder->load_at_end = fs->options.load == LOAD_END;
 	recorder->max_db = (int64_t)fs->options.max_db;
-	err = trace_open(fs->options.db, TRACE_CREATE, &recorder->trace);
+	recorder->sent = fs->options.data == DATA_FULL ? calloc(1, sizeof(*recorder->sent)) : NULL;
+	if (fs->options.data == DATA_FULL && !recorder->sent)
+		err = log_errno(ENOMEM, "%s", fs->options.db);
+	else
+		err = trace_open(fs->options.db, TRACE_CREATE, &recorder->trace);
 	if (err == 0) {
 		err = recover_all(recorder->trace, NULL);
 		err = err < 0 ? err : rotate(fs, recorder);
@@ -298,6 +365,7 @@ void recorder_free(struct recorder *recorder)
 		return;
 	trace_close(recorder->trace);
 	spool_free(recorder->spool);
+	free(recorder->sent);
 	pthread_cond_destroy(&recorder->wake);
 	pthread_mutex_destroy(&recorder->lock);
 	pthread_mutex_destroy(&recorder->db_lock);

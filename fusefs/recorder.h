@@ -56,6 +56,11 @@ uint32_t recorder_path(struct recorder *recorder, uint32_t parent, const char *t
 uint32_t recorder_process(struct recorder *recorder, struct process_record *process, const char *comm, const char *exe,
 	size_t exe_len, const char *cmdline, size_t cmdline_len);
 void recorder_initial(struct recorder *recorder, struct initial_record *initial, const char *target, size_t len);
+/*
+ * Bytes that operation `seq` moved, from `offset` of its file on, in pieces; before its event. Bytes that have been
+ * recorded already are referred to. What finds no room is counted in the run's row as data_lost.
+ */
+void recorder_data(struct recorder *recorder, uint64_t seq, int64_t offset, const void *bytes, size_t len);
 
 /* The calling thread writes no more: its segment goes to the loader. */
 void recorder_thread_end(void);

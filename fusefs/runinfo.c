@@ -9,6 +9,7 @@
 int runinfo_write(struct fs *fs, struct trace *trace, int64_t run)
 {
 	static const char *const overflows[] = { "block", "drop" }, *const loads[] = { "live", "end" };
+	static const char *const datas[] = { "none", "full" };
 	const struct options *o = &fs->options;
 	const struct mountinfo *mount = mountinfo_of_fd(fs->source_mounts, fs->source_fd);
 	struct utsname system;
@@ -24,7 +25,7 @@ int runinfo_write(struct fs *fs, struct trace *trace, int64_t run)
 		{ "cache", cache_mode_name(o->cache) },
 		{ "overflow", overflows[o->overflow] },
 		{ "load", loads[o->load] },
-		{ "data", "none" },
+		{ "data", datas[o->data] },
 		{ "transport", "dev" },
 		{ "mount_options", o->mount_text },
 		{ "kernel", system.release },

@@ -17,6 +17,8 @@ enum record_kind {
 	RECORD_PATH,	  /* struct path_record */
 	RECORD_PROCESS,	  /* struct process_record */
 	RECORD_INITIAL,	  /* struct initial_record */
+	RECORD_CONTENT,	  /* struct content_record */
+	RECORD_DATA,	  /* struct data_record */
 };
 
 /*
@@ -66,10 +68,19 @@ struct process_record {
 	uint32_t cmdline_len; /* arguments, each ended by NUL as in /proc/PID/cmdline */
 };
 
-/* An object that was there before the run. Followed by `target_len` bytes of a symlink's target. */
+/*
+ * A name that was there before the run, and what it named. Followed by `target_len` bytes of a symlink's target. It is
+ * what was found at `seq`: below a directory that the run had renamed by then, `path` is where it was found;
+ * schema/initial.h puts it back.
+ */
 struct initial_record {
-	uint64_t seq; /* of the operation that found it */
+	uint64_t seq; /* of the operation that found it; 0: the root, which nobody has to find */
 	uint64_t node;
+	uint64_t parent; /* node of the directory that it was found in; 0 for the root */
+	uint64_t dev;	 /* st_dev and st_ino: names of one file have both in common */
+	uint64_t ino;
+	uint64_t rdev;	 /* of a device */
+	uint64_t blocks; /* allocated, of 512 bytes */
 	uint32_t path;
 	uint32_t mode; /* st_mode, with the type */
 	int64_t size;  /* bytes */
@@ -80,9 +91,34 @@ struct initial_record {
 	uint32_t target_len;
 };
 
+#define CONTENT_PIECE (64u << 10) /* bytes, at most, of one struct content_record */
+
+/* XXH3 (128 bits) of the bytes, in its canonical form. */
+struct content_hash {
+	unsigned char bytes[16];
+};
+
+/* Bytes, once for all that have them. Followed by the `length` bytes. */
+struct content_record {
+	struct content_hash hash;
+	uint32_t length;
+	uint32_t reserved;
+};
+
+/* A piece of what an operation wrote, copied or read. Its content may come before or after it. */
+struct data_record {
+	uint64_t seq;
+	int64_t offset; /* in the file that the operation's node is */
+	struct content_hash hash;
+	uint32_t length;
+	uint32_t reserved;
+};
+
 static_assert(sizeof(struct event) == 104, "the event is part of the spool format");
 static_assert(sizeof(struct path_record) == 16, "the path record is part of the spool format");
 static_assert(sizeof(struct process_record) == 48, "the process record is part of the spool format");
-static_assert(sizeof(struct initial_record) == 56, "the initial record is part of the spool format");
+static_assert(sizeof(struct initial_record) == 96, "the initial record is part of the spool format");
+static_assert(sizeof(struct content_record) == 24, "the content record is part of the spool format");
+static_assert(sizeof(struct data_record) == 40, "the data record is part of the spool format");
 
 #endif

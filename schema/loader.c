@@ -64,6 +64,26 @@ static int load_initial(struct loader *loader, const struct spool_record *record
 	return target ? trace_add_initial(loader->trace, loader->run, initial, target) : -EBADMSG;
 }
 
+static int load_content(struct loader *loader, const struct spool_record *record)
+{
+	const struct content_record *content = record->data;
+	const char *bytes =
+		record->size < sizeof(*content) ? NULL : record_text(record, sizeof(*content), content->length);
+
+	if (!bytes || content->length > CONTENT_PIECE)
+		return -EBADMSG;
+	return trace_add_content(loader->trace, &content->hash, bytes, content->length);
+}
+
+static int load_data(struct loader *loader, const struct spool_record *record)
+{
+	const struct data_record *data = record->data;
+
+	if (record->size < sizeof(*data) || data->length > CONTENT_PIECE)
+		return -EBADMSG;
+	return trace_add_data(loader->trace, loader->run, data);
+}
+
 static int load_record(struct loader *loader, const struct spool_record *record)
 {
 	static int (*const load[])(struct loader *, const struct spool_record *) = {
@@ -71,6 +91,8 @@ static int load_record(struct loader *loader, const struct spool_record *record)
 		[RECORD_PATH] = load_path,
 		[RECORD_PROCESS] = load_process,
 		[RECORD_INITIAL] = load_initial,
+		[RECORD_CONTENT] = load_content,
+		[RECORD_DATA] = load_data,
 	};
 	int err;
 

@@ -4,13 +4,14 @@
 
 #include "attribute.h"
 #include "base.h"
+#include "initial.h"
 #include "loader.h"
 #include "op.h"
 
 /* How a run came out. Counts are of requests. */
 struct outcome {
 	bool complete; /* the mount ended by itself */
-	int64_t requests, rows, dropped, damaged;
+	int64_t requests, rows, dropped, damaged, data_lost;
 	int64_t last_ns; /* of the last operation's end */
 	int64_t threads;
 	int64_t first_loss_ns, last_loss_ns;
@@ -123,6 +124,7 @@ static int write_outcome(struct loader *loader, const struct outcome *o)
 		{ "recorded", o->rows },
 		{ "dropped", o->dropped },
 		{ "damaged", o->damaged },
+		{ "data_lost", o->data_lost },
 		{ "clean_end", o->complete && !o->dropped && !o->damaged && o->rows == o->requests },
 		{ "lost_from_ns", o->first_loss_ns },
 		{ "lost_to_ns", o->last_loss_ns },
@@ -149,6 +151,7 @@ static int write_end(struct loader *loader, const char *state_name)
 		.requests = (int64_t)atomic_load(&state->requests),
 		.dropped = dropped_json(state, &json),
 		.damaged = (int64_t)loader->damaged,
+		.data_lost = (int64_t)atomic_load(&state->data_lost),
 		.first_loss_ns = atomic_load(&state->first_loss_ns),
 		.last_loss_ns = atomic_load(&state->last_loss_ns),
 		.loss_errno = atomic_load(&state->loss_errno),
@@ -178,6 +181,7 @@ int loader_finish(struct loader *loader, const char *state)
 
 	attribute(loader);
 	err = trace_begin(loader->trace);
+	err = err ?: initial_settle(loader->trace, loader->run);
 	err = err ?: write_end(loader, state);
 	err = err ?: trace_clear_marks(loader->trace, loader->run);
 	err = err ?: trace_commit(loader->trace);

@@ -22,6 +22,9 @@ CREATE TABLE run (
     lost_from_ns    INTEGER,            -- when the first of the dropped operations was, the run's time; NULL: none was
     lost_to_ns      INTEGER,            -- and the last; what lies between may have gaps, seq tells which
     damaged         INTEGER,            -- spool segments that could not be read to their end
+    data_lost       INTEGER,            -- pieces of contents that found no room (data=full)
+    scan            TEXT,               -- how far `initial` has what the run did not meet: 'done', 'off', 'partial'
+    scanned         INTEGER,            -- rows of `initial` from the walk after the run
     note            TEXT,               -- why the run is partial, in words
     source          TEXT,               -- the real directory
     mountpoint      TEXT,
@@ -48,6 +51,7 @@ CREATE TABLE run (
     daemon_pid      INTEGER,
     privileged      INTEGER,            -- 1: the shim ran with root's rights
     start_real_ns   INTEGER,            -- CLOCK_REALTIME at the run's time 0
+    start_coarse_ns INTEGER,            -- CLOCK_REALTIME_COARSE, which file systems stamp with, then
     start_mono_ns   INTEGER,            -- CLOCK_MONOTONIC at the run's time 0
     end_ns          INTEGER,            -- the run's time of its end
     daemon_user_ns  INTEGER,            -- CPU time of the shim, loader included
@@ -140,20 +144,71 @@ CREATE TABLE op (
     PRIMARY KEY (run, seq)
 ) STRICT, WITHOUT ROWID;
 
--- What existed before the run, as far as the run met it.
+-- What existed when the run began, by the paths of then: what the run met, and with `fstape record` all the rest.
 CREATE TABLE initial (
     run      INTEGER NOT NULL REFERENCES run (id),
     path     INTEGER NOT NULL,
-    seq      INTEGER NOT NULL,          -- the operation that found it
-    node     INTEGER NOT NULL,
+    seq      INTEGER NOT NULL,          -- the operation that found it; 0: none (the root, or the walk after the run)
+    node     INTEGER,                   -- NULL: the run never met it
+    parent   INTEGER,                   -- node of the directory it was found in; NULL: the root, or not met there
+    dev      INTEGER NOT NULL,          -- names with the same dev and ino are hard links of one file
+    ino      INTEGER NOT NULL,
     mode     INTEGER NOT NULL,          -- st_mode, with the type
     size     INTEGER NOT NULL,
     mtime_ns INTEGER NOT NULL,
     nlink    INTEGER NOT NULL,
     uid      INTEGER NOT NULL,
     gid      INTEGER NOT NULL,
+    rdev     INTEGER,                   -- of a device
+    blocks   INTEGER,                   -- allocated, of 512 bytes
     target   TEXT,                      -- of a symlink
     PRIMARY KEY (run, path)
+) STRICT, WITHOUT ROWID;
+
+-- Inodes of the start that the kernel forgot and asked for again: their later nodes, and the one of their row in initial.
+CREATE TABLE node_alias (
+    run   INTEGER NOT NULL,
+    node  INTEGER NOT NULL,
+    first INTEGER NOT NULL,
+    PRIMARY KEY (run, node)
+) STRICT, WITHOUT ROWID;
+
+-- Extended attributes of what the run left as it was.
+CREATE TABLE initial_xattr (
+    run   INTEGER NOT NULL,
+    path  INTEGER NOT NULL,
+    name  TEXT NOT NULL,
+    value BLOB NOT NULL,
+    PRIMARY KEY (run, path, name)
+) STRICT, WITHOUT ROWID;
+
+-- With data=full. Contents, each stored once for all runs.
+CREATE TABLE content (
+    hash   BLOB PRIMARY KEY,            -- XXH3, 128 bits, canonical form
+    length INTEGER NOT NULL,            -- bytes, at most 64 KiB
+    packed INTEGER NOT NULL,            -- 0: as it is; 1: a zstd frame
+    bytes  BLOB NOT NULL
+) STRICT;
+
+-- The bytes that an operation wrote, copied (of its source), or read of an old file, in pieces.
+CREATE TABLE data (
+    run    INTEGER NOT NULL,
+    seq    INTEGER NOT NULL,
+    offset INTEGER NOT NULL,            -- in the file that the operation's node is
+    length INTEGER NOT NULL,
+    hash   BLOB NOT NULL,               -- in content
+    PRIMARY KEY (run, seq, offset)
+) STRICT, WITHOUT ROWID;
+
+-- What old files held after the run, in pieces, by their paths before it; holes are left out. Where the run had written,
+-- it is what it wrote.
+CREATE TABLE initial_data (
+    run    INTEGER NOT NULL,
+    path   INTEGER NOT NULL,
+    offset INTEGER NOT NULL,
+    length INTEGER NOT NULL,
+    hash   BLOB NOT NULL,
+    PRIMARY KEY (run, path, offset)
 ) STRICT, WITHOUT ROWID;
 
 -- How far each spool segment of an unfinished run has been loaded: written in the transaction that loads.

@@ -49,6 +49,7 @@ struct spool_state {
 	int64_t start_mono_ns; /* CLOCK_MONOTONIC at the run's time 0 */
 	_Atomic uint64_t requests; /* counted at dispatch: the last event's seq */
 	_Atomic uint64_t dropped[OP_COUNT];
+	_Atomic uint64_t data_lost; /* pieces of contents that found no room */
 	_Atomic uint32_t paths;	    /* the last path id given out */
 	_Atomic uint32_t processes; /* the last process id given out */
 	_Atomic uint32_t complete;  /* 1: the mount has ended, no event will follow */

@@ -100,6 +100,8 @@ int trace_add_event(struct trace *trace, int64_t run, const struct event *event,
 int trace_add_path(struct trace *trace, int64_t run, const struct path_record *path, const char *text);
 int trace_add_process(struct trace *trace, int64_t run, const struct process_record *process, const char *text);
 int trace_add_initial(struct trace *trace, int64_t run, const struct initial_record *initial, const char *target);
+int trace_add_content(struct trace *trace, const struct content_hash *hash, const void *bytes, uint32_t len);
+int trace_add_data(struct trace *trace, int64_t run, const struct data_record *data);
 int trace_add_anchor(struct trace *trace, int64_t run, int64_t before_ns, int64_t real_ns, int64_t after_ns);
 
 /* How far a segment has been loaded; `*ret_generation` is 0 when there is no mark. */
@@ -130,6 +132,8 @@ int trace_parameter(const struct trace_stmt *stmt, const char *name);
 int trace_bind_int(struct trace_stmt *stmt, int index, int64_t value);
 int trace_bind_text(struct trace_stmt *stmt, int index, const char *value);
 
+int trace_bind_blob(struct trace_stmt *stmt, int index, const void *value, size_t len);
+
 /* Ready to be stepped again, with all parameters NULL. */
 void trace_reset(struct trace_stmt *stmt);
 
@@ -143,6 +147,7 @@ enum trace_type trace_column_type(const struct trace_stmt *stmt, int column);
 int64_t trace_column_int(const struct trace_stmt *stmt, int column);
 double trace_column_double(const struct trace_stmt *stmt, int column);
 const char *trace_column_text(const struct trace_stmt *stmt, int column);
+const void *trace_column_blob(const struct trace_stmt *stmt, int column); /* NULL also for an empty one */
 size_t trace_column_bytes(const struct trace_stmt *stmt, int column); /* of the text or blob */
 
 /* Runs statements that return no rows; bindings are not possible. */

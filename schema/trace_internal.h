@@ -7,7 +7,8 @@
 
 #include "trace.h"
 
-enum insert { INSERT_EVENT, INSERT_PATH, INSERT_PROCESS, INSERT_INITIAL, INSERT_MARK, INSERT_COUNT };
+enum insert { INSERT_EVENT, INSERT_PATH, INSERT_PROCESS, INSERT_INITIAL, INSERT_MARK, INSERT_CONTENT, INSERT_DATA,
+	INSERT_COUNT };
 
 struct trace {
 	sqlite3 *db;
@@ -16,6 +17,7 @@ struct trace {
 	enum trace_mode mode;
 	int path_fd; /* O_PATH, of the file that is open; or -1 */
 	sqlite3_stmt *inserts[INSERT_COUNT]; /* prepared at first use */
+	struct packer *packer; /* of contents; made at first use */
 	char error[512];
 };
 
@@ -26,5 +28,12 @@ struct trace_stmt {
 
 /* Keeps SQLite's words of the last failure and returns -errno for its result code. */
 int trace_fail(struct trace *trace, int result);
+
+/* A prepared statement of trace_load.c with all parameters NULL; NULL: *ret_err says why. */
+sqlite3_stmt *insert_begin(struct trace *trace, enum insert which, int *ret_err);
+int insert_end(struct trace *trace, sqlite3_stmt *stmt);
+
+/* What trace_content.c keeps in a trace. */
+void trace_content_end(struct trace *trace);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* trace_load.c - what the loader inserts: prepared once, a few hundred thousand times a second. */
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base.h"
 #include "op.h"
@@ -14,17 +15,22 @@ static const char *const insert_sql[INSERT_COUNT] = {
 	[INSERT_PROCESS] = "INSERT INTO process (run, id, tid, pid, ppid, uid, gid, start_ticks, first_ns, comm, exe,"
 			   " cmdline) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	/* An object that the kernel forgot and asked for again is found twice: the first finding counts. */
-	[INSERT_INITIAL] = "INSERT INTO initial (run, path, seq, node, mode, size, mtime_ns, nlink, uid, gid, target)"
-			   " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+	[INSERT_INITIAL] = "INSERT INTO initial (run, path, seq, node, parent, dev, ino, mode, size, mtime_ns, nlink,"
+			   " uid, gid, rdev, blocks, target)"
+			   " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 			   " ON CONFLICT (run, path) DO UPDATE SET seq = excluded.seq, node = excluded.node,"
+			   " parent = excluded.parent, dev = excluded.dev, ino = excluded.ino,"
+			   " rdev = excluded.rdev, blocks = excluded.blocks,"
 			   " mode = excluded.mode, size = excluded.size, mtime_ns = excluded.mtime_ns,"
 			   " nlink = excluded.nlink, uid = excluded.uid, gid = excluded.gid,"
 			   " target = excluded.target WHERE excluded.seq < initial.seq",
+	/* Twice is no mistake: recorders forget what they have sent. */
+	[INSERT_CONTENT] = "INSERT OR IGNORE INTO content (hash, length, packed, bytes) VALUES (?, ?, ?, ?)",
+	[INSERT_DATA] = "INSERT OR IGNORE INTO data (run, seq, offset, length, hash) VALUES (?, ?, ?, ?, ?)",
 	[INSERT_MARK] = "INSERT OR REPLACE INTO spool_mark (run, slot, generation, loaded) VALUES (?, ?, ?, ?)",
 };
 
-/* The statement with all parameters NULL, or NULL and the error in *ret_err. */
-static sqlite3_stmt *insert_begin(struct trace *trace, enum insert which, int *ret_err)
+sqlite3_stmt *insert_begin(struct trace *trace, enum insert which, int *ret_err)
 {
 	sqlite3_stmt **stmt = &trace->inserts[which];
 
@@ -37,7 +43,7 @@ static sqlite3_stmt *insert_begin(struct trace *trace, enum insert which, int *r
 	return *stmt;
 }
 
-static int insert_end(struct trace *trace, sqlite3_stmt *stmt)
+int insert_end(struct trace *trace, sqlite3_stmt *stmt)
 {
 	int err = trace_fail(trace, sqlite3_step(stmt));
 
@@ -150,15 +156,21 @@ int trace_add_initial(struct trace *trace, int64_t run, const struct initial_rec
 	sqlite3_bind_int64(stmt, 1, run);
 	sqlite3_bind_int64(stmt, 2, initial->path);
 	sqlite3_bind_int64(stmt, 3, (sqlite3_int64)initial->seq);
-	sqlite3_bind_int64(stmt, 4, (sqlite3_int64)initial->node);
-	sqlite3_bind_int64(stmt, 5, initial->mode);
-	sqlite3_bind_int64(stmt, 6, initial->size);
-	sqlite3_bind_int64(stmt, 7, initial->mtime_ns);
-	sqlite3_bind_int64(stmt, 8, initial->nlink);
-	sqlite3_bind_int64(stmt, 9, initial->uid);
-	sqlite3_bind_int64(stmt, 10, initial->gid);
+	bind_id(stmt, 4, initial->node);
+	bind_id(stmt, 5, initial->parent);
+	sqlite3_bind_int64(stmt, 6, (sqlite3_int64)initial->dev);
+	sqlite3_bind_int64(stmt, 7, (sqlite3_int64)initial->ino);
+	sqlite3_bind_int64(stmt, 8, initial->mode);
+	sqlite3_bind_int64(stmt, 9, initial->size);
+	sqlite3_bind_int64(stmt, 10, initial->mtime_ns);
+	sqlite3_bind_int64(stmt, 11, initial->nlink);
+	sqlite3_bind_int64(stmt, 12, initial->uid);
+	sqlite3_bind_int64(stmt, 13, initial->gid);
+	if (S_ISCHR(initial->mode) || S_ISBLK(initial->mode))
+		sqlite3_bind_int64(stmt, 14, (sqlite3_int64)initial->rdev);
+	sqlite3_bind_int64(stmt, 15, (sqlite3_int64)initial->blocks);
 	if (initial->target_len)
-		bind_text(stmt, 11, target, initial->target_len);
+		bind_text(stmt, 16, target, initial->target_len);
 	return insert_end(trace, stmt);
 }
 

@@ -57,6 +57,11 @@ int trace_bind_text(struct trace_stmt *stmt, int index, const char *value)
 	return trace_fail(stmt->trace, sqlite3_bind_text(stmt->sql, index, value, -1, SQLITE_TRANSIENT));
 }
 
+int trace_bind_blob(struct trace_stmt *stmt, int index, const void *value, size_t len)
+{
+	return trace_fail(stmt->trace, sqlite3_bind_blob64(stmt->sql, index, value ?: "", len, SQLITE_TRANSIENT));
+}
+
 void trace_reset(struct trace_stmt *stmt)
 {
 	sqlite3_reset(stmt->sql);
@@ -111,6 +116,11 @@ double trace_column_double(const struct trace_stmt *stmt, int column)
 const char *trace_column_text(const struct trace_stmt *stmt, int column)
 {
 	return (const char *)sqlite3_column_text(stmt->sql, column);
+}
+
+const void *trace_column_blob(const struct trace_stmt *stmt, int column)
+{
+	return sqlite3_column_blob(stmt->sql, column);
 }
 
 size_t trace_column_bytes(const struct trace_stmt *stmt, int column)

@@ -55,6 +55,16 @@ static int delete_operations(struct trace *trace, int64_t run)
 	return err ?: with_run(trace, "DELETE FROM git_op WHERE id >= ?1 << 40 AND id < (?1 + 1) << 40", run, NULL);
 }
 
+/*
+ * Contents that no run refers to any more. A recorder that is at it may be about to refer to one, so not then: the next
+ * deletion will find them.
+ */
+static int drop_contents(struct trace *trace)
+{
+	return trace_exec(trace, "DELETE FROM content WHERE NOT EXISTS (SELECT 1 FROM run WHERE state IN ('recording',"
+				 " 'finishing')) AND hash NOT IN (SELECT hash FROM data UNION ALL SELECT hash FROM initial_data)");
+}
+
 static int delete_run(struct trace *trace, int64_t run)
 {
 	struct strbuf auto_strbuf statements = {};
@@ -66,6 +76,7 @@ static int delete_run(struct trace *trace, int64_t run)
 	err = err ?: trace_begin(trace);
 	for (rest = statements.buf; err == 0 && *rest;)
 		err = with_run(trace, rest, run, &rest);
+	err = err ?: drop_contents(trace);
 	err = err ?: trace_commit(trace);
 	trace_rollback(trace);
 	return err;

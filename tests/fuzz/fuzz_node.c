@@ -83,6 +83,10 @@ void recorder_initial(struct recorder *recorder, struct initial_record *initial,
 	CHECK(initial->path);
 }
 
+void recorder_thread_end(void)
+{
+}
+
 bool recorder_is_older(const struct recorder *recorder, int64_t btime_ns, int64_t ctime_ns)
 {
 	(void)recorder, (void)btime_ns, (void)ctime_ns;
