@@ -216,8 +216,13 @@ static int record_command(struct recording *rec)
 
 	if (err == 0)
 		err = recording_launch(rec);
-	if (err == 0)
+	if (err == 0) {
+		if (rec->host)
+			host_start(rec->host); /* without it there are the first sample and the last */
 		await_command(rec);
+	}
+	if (rec->host)
+		host_stop(rec->host);
 	if (err == 0 && rec->launch->setup_errno) {
 		err = -rec->launch->setup_errno;
 		log_errno(err, "%s: cannot start the command: %s", rec->source, rec->launch->setup);
@@ -233,6 +238,8 @@ static int run(struct recording *rec)
 	struct strbuf auto_strbuf options = {};
 	int err = recording_resolve(rec);
 
+	if (err == 0 && host_open(rec->source, &rec->host) < 0)
+		say(rec, "no memory to sample the machine's counters");
 	err = err ?: choose_place(rec);
 	err = err ?: make_options(rec, &options);
 	err = err ?: shim_start(&rec->shim, options.buf, &rec->saved_mask);
@@ -269,6 +276,7 @@ int recording_run(
 		recording_give_signals(&rec);
 	}
 	recording_git_free(&rec);
+	host_free(rec.host);
 	munmap(rec.launch, sizeof(*rec.launch));
 	free(rec.source);
 	free(rec.db);

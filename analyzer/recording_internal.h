@@ -5,6 +5,7 @@
 
 #include <signal.h>
 
+#include "host.h"
 #include "recording.h"
 #include "shim.h"
 #include "trace.h"
@@ -42,6 +43,7 @@ struct recording {
 	sigset_t saved_mask;
 	struct sigaction saved_child;
 	struct git_trace git;
+	struct host *host; /* NULL: no memory for it */
 	int told; /* the last signal that was sent to us, not to the terminal's whole job, or 0 */
 	struct recording_result result;
 };

@@ -51,6 +51,35 @@ static int write_columns(struct trace *trace, const struct recording *rec)
 	return err;
 }
 
+static int read_start(struct trace *trace, int64_t run, int64_t *ret_mono_ns)
+{
+	struct trace_stmt auto_stmt *stmt = NULL;
+	int err = trace_prepare(trace, "SELECT start_mono_ns FROM run WHERE id = ?", &stmt, NULL);
+
+	err = err ?: trace_bind_int(stmt, 1, run);
+	err = err ?: trace_step(stmt);
+	if (err <= 0)
+		return err ?: -ENOENT;
+	*ret_mono_ns = trace_column_int(stmt, 0);
+	return 0;
+}
+
+/* Before git's story: the clock readings among the samples place it in time. */
+static void store_samples(struct trace *trace, struct recording *rec)
+{
+	int64_t start_ns = 0;
+	int err = rec->host ? trace_begin(trace) : 0;
+
+	if (!rec->host)
+		return;
+	err = err ?: read_start(trace, rec->result.run, &start_ns);
+	err = err ?: host_store(rec->host, trace, rec->result.run, start_ns);
+	err = err ?: trace_commit(trace);
+	trace_rollback(trace);
+	if (err < 0)
+		log_msg("%s: cannot store what the machine counted meanwhile: %s", rec->options->db, trace_error(trace));
+}
+
 /* Git's story of this run, and those that dead recordings left. Without it the recording is still one. */
 static void load_stories(struct trace *trace, struct recording *rec)
 {
@@ -88,6 +117,7 @@ int recording_store(struct recording *rec)
 	if (recovered > 0 && !rec->options->quiet)
 		log_msg("%s: recovered %d %s whose recorder had died", rec->options->db, recovered,
 			recovered == 1 ? "run" : "runs");
+	store_samples(trace, rec);
 	load_stories(trace, rec);
 	if (err == 0)
 		err = read_complete(trace, rec->result.run, &rec->result.complete);
