@@ -85,13 +85,18 @@ void chart_heat(FILE *out, const struct chart *chart, const struct matrix *matri
 
 struct chart_span {
 	const char *name;
+	const char *note; /* for the tooltip, or NULL */
 	int64_t begin_ns, end_ns;
-	unsigned int level; /* lower ones contain higher ones */
+	unsigned int level;  /* lower ones contain higher ones */
+	unsigned int series; /* its colour */
 };
 
-/* What went on when: spans in lanes by level, those that overlap below each other. */
+/*
+ * What went on when: spans in lanes by level, those that overlap below each other. `series` are the names of the
+ * colours. What does not fit into 24 lanes is left out: give the most important spans first.
+ */
 void chart_lanes(FILE *out, const struct chart *chart, const struct chart_span *spans, size_t count,
-	struct chart_time time);
+	const char *const *series, size_t n_series, struct chart_time time);
 
 /* A node of a tree that lies in an array, parents before children; nodes[0] is the root. */
 struct chart_node {

@@ -161,8 +161,12 @@ static void draw_span(FILE *out, const struct chart_span *span, size_t lane, str
 	fprintf(out,
 		"<svg x=\"%.3f%%\" y=\"%zu\" width=\"%.3f%%\" height=\"%d\"><rect class=\"s%u span\" width=\"100%%\" "
 		"height=\"100%%\"><title>",
-		begin, lane * LANE_HEIGHT, width, LANE_HEIGHT - 2, chart_slot(span->level % 4));
+		begin, lane * LANE_HEIGHT, width, LANE_HEIGHT - 2, chart_slot(span->series));
 	html_str(out, span->name);
+	if (span->note) {
+		fputc('\n', out);
+		html_str(out, span->note);
+	}
 	fprintf(out, "\nfrom %s, took %s</title></rect>",
 		chart_number(UNIT_NS, (double)span->begin_ns, from),
 		chart_number(UNIT_NS, (double)(span->end_ns - span->begin_ns), took));
@@ -175,7 +179,7 @@ static void draw_span(FILE *out, const struct chart_span *span, size_t lane, str
 }
 
 void chart_lanes(FILE *out, const struct chart *chart, const struct chart_span *spans, size_t count,
-	struct chart_time time)
+	const char *const *series, size_t n_series, struct chart_time time)
 {
 	auto_free const struct chart_span **sorted = calloc(count + 1, sizeof(*sorted));
 	auto_free size_t *place = calloc(count + 1, sizeof(*place));
@@ -190,6 +194,7 @@ void chart_lanes(FILE *out, const struct chart *chart, const struct chart_span *
 	for (size_t i = 0; i < count; i++)
 		place[i] = find_lane(lanes, &n_lanes, sorted[i]);
 	chart_begin(out, chart);
+	chart_legend(out, series, n_series, NULL);
 	chart_svg(out, chart, "plot", (double)n_lanes * LANE_HEIGHT + AXIS_HEIGHT);
 	chart_time_axis(out, time, (double)n_lanes * LANE_HEIGHT, 1);
 	for (size_t i = 0; i < count; i++) {

@@ -10,16 +10,15 @@
 #define RIDGES	  12 /* operations that have a hill */
 #define TREE_DIRS 400
 
-/* "run-3-heat": unique on the page. */
-static const char *chart_id(const struct page_run *run, const char *name, char buf[static 48])
+const char *page_chart_id(const struct page_run *run, const char *name, char buf[static 48])
 {
 	snprintf(buf, 48, "run-%" PRId64 "-%s", run->info.id, name);
 	return buf;
 }
 
-static struct chart_time time_of(const struct profile *profile)
+struct chart_time page_time(const struct page_run *run)
 {
-	return (struct chart_time){ profile->begin_ns, profile->end_ns - profile->begin_ns };
+	return (struct chart_time){ run->profile->begin_ns, run->profile->end_ns - run->profile->begin_ns };
 }
 
 static int write_ridges(const struct page *page, const struct page_run *run)
@@ -43,7 +42,7 @@ static int write_ridges(const struct page *page, const struct page_run *run)
 		note_list[i] = notes[i];
 	}
 	chart_ridges(page->out,
-		&(struct chart){ .id = chart_id(run, "latency", id),
+		&(struct chart){ .id = page_chart_id(run, "latency", id),
 			.title = "How long operations took",
 			.subtitle = "Time in the filesystem, the costliest operations first. Two hills are two ways through "
 				    "the filesystem, such as from its cache and from the device.",
@@ -56,7 +55,7 @@ static int write_ridges(const struct page *page, const struct page_run *run)
 static int write_timeline(const struct page *page, const struct page_run *run)
 {
 	const struct profile *profile = run->profile;
-	struct chart_time time = time_of(profile);
+	struct chart_time time = page_time(run);
 	double step = (double)time.length_ns / PROFILE_STEPS;
 	auto_free double *values = calloc(CLASS_COUNT, sizeof(double) * PROFILE_STEPS);
 	const char *names[CLASS_COUNT];
@@ -73,7 +72,7 @@ static int write_timeline(const struct page *page, const struct page_run *run)
 			values[class * PROFILE_STEPS + i] = profile->class_count[class][i] / step * 1e9;
 	}
 	chart_area(page->out,
-		&(struct chart){ .id = chart_id(run, "rate", id),
+		&(struct chart){ .id = page_chart_id(run, "rate", id),
 			.title = "Operations per second",
 			.subtitle = "By kind of work, over the time of the run.",
 			.description = "Stacked areas of operations per second by kind of work over time.",
@@ -82,7 +81,7 @@ static int write_timeline(const struct page *page, const struct page_run *run)
 	for (size_t i = 0; i < CLASS_COUNT * PROFILE_STEPS; i++)
 		values[i] = (&profile->class_fs_ns[0][0])[i] / step;
 	chart_area(page->out,
-		&(struct chart){ .id = chart_id(run, "busy", id),
+		&(struct chart){ .id = page_chart_id(run, "busy", id),
 			.title = "Time in the filesystem",
 			.subtitle = "How many requests were inside the filesystem at once: at 1 programs did nothing else, "
 				    "or one of several threads always waited for it.",
@@ -97,7 +96,7 @@ static void write_heat(const struct page *page, const struct page_run *run)
 	char id[48];
 
 	chart_heat(page->out,
-		&(struct chart){ .id = chart_id(run, "heat", id),
+		&(struct chart){ .id = page_chart_id(run, "heat", id),
 			.title = "When operations were slow",
 			.subtitle = "Each cell counts operations by when they began and how long they were in the filesystem. "
 				    "Clouds that rise above the band are times at which the filesystem made programs wait.",
@@ -105,7 +104,7 @@ static void write_heat(const struct page *page, const struct page_run *run)
 			.unit = UNIT_COUNT },
 		&(struct matrix){
 			.rows = BIN_COUNT, .columns = PROFILE_STEPS, .values = &run->profile->time_bins[0][0] },
-		time_of(run->profile));
+		page_time(run));
 }
 
 static int write_tree(const struct page *page, const struct page_run *run)
@@ -117,7 +116,7 @@ static int write_tree(const struct page *page, const struct page_run *run)
 	if (err < 0)
 		return err;
 	chart_tree(page->out,
-		&(struct chart){ .id = chart_id(run, "dirs", id),
+		&(struct chart){ .id = page_chart_id(run, "dirs", id),
 			.title = "Directories",
 			.subtitle = "The area is the time in the filesystem for names in a directory and below it, the shade the "
 				    "time per operation.",
@@ -130,8 +129,11 @@ static int write_tree(const struct page *page, const struct page_run *run)
 
 int page_run_charts(const struct page *page, const struct page_run *run)
 {
-	int err = write_timeline(page, run);
+	int err = page_git_phases(page, run);
 
+	err = err ?: write_timeline(page, run);
+	err = err ?: page_git_lanes(page, run);
+	err = err ?: page_host(page, run);
 	if (err < 0)
 		return err;
 	write_heat(page, run);

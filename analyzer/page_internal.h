@@ -25,11 +25,18 @@ void page_run_free(struct page_run *run);
 
 /* The parts of a page, in their order. 0 or -errno. */
 int page_run_summary(const struct page *page, const struct page_run *run);
+int page_git_phases(const struct page *page, const struct page_run *run);
+int page_host(const struct page *page, const struct page_run *run);
+int page_git_lanes(const struct page *page, const struct page_run *run);
 int page_run_charts(const struct page *page, const struct page_run *run);
 int page_run_tables(const struct page *page, const struct page_run *run);
 
 /* Runs side by side, when there are several, or when the only one is of a benchmark: then with its others. */
 int page_compare(const struct page *page, const int64_t *runs, size_t count);
+
+/* "run-3-heat": unique on the page. */
+const char *page_chart_id(const struct page_run *run, const char *name, char buf[static 48]);
+struct chart_time page_time(const struct page_run *run);
 
 /* A table of the page, to be ended with page_table_end(): 0 or -errno. NULL: no memory. */
 struct table *page_table(const struct page *page);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* page_run.c - one run: what it was, in numbers and in a sentence, and its tables. */
+/* page_run.c - one run: what it was, in a sentence and in numbers. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -27,7 +27,9 @@ static int load_times(const struct page *page, int64_t id, struct page_run *run)
 	struct trace_stmt auto_stmt *stmt = NULL;
 	int err = trace_prepare(page->trace,
 		"SELECT real_ns, user_ns, sys_ns, fs_type, CASE WHEN json_valid(command)"
-		" THEN (SELECT group_concat(value, ' ') FROM json_each(command)) END FROM run WHERE id = ?",
+		" THEN (SELECT group_concat(CASE WHEN value GLOB '*[^-a-zA-Z0-9_./:=@%+,]*' OR value = ''"
+		" THEN '''' || replace(value, '''', '''\\''''') || '''' ELSE value END, ' ') FROM json_each(command)) END"
+		" FROM run WHERE id = ?",
 		&stmt, NULL);
 
 	err = err ?: trace_bind_int(stmt, 1, id);
@@ -126,7 +128,7 @@ static void write_tiles(const struct page *page, const struct page_run *run)
 		tile(page, "CPU time", format_duration(run->user_ns, value), run->sys_ns >= 0 ? note : NULL);
 	}
 	if (profile->count > 0) {
-		snprintf(note, sizeof(note), "%" PRId64 " failed", profile->errors);
+		snprintf(note, sizeof(note), "%s failed", chart_number(UNIT_COUNT, (double)profile->errors, value));
 		tile(page, "requests", chart_number(UNIT_COUNT, (double)profile->count, value), note);
 		snprintf(note, sizeof(note), "%.1f%% of %s in requests", profile->fs_ns / profile->dur_ns * 100,
 			format_duration((int64_t)profile->dur_ns, part));
@@ -199,60 +201,4 @@ int page_run_summary(const struct page *page, const struct page_run *run)
 	write_sentence(page, run);
 	write_tiles(page, run);
 	return write_conditions(page, run->info.id);
-}
-
-/* --- tables ----------------------------------------------------------------------------------------------------- */
-
-static const struct {
-	const char *name;
-	enum column_kind kind;
-} op_columns[] = {
-	{ "operation", COLUMN_TEXT },
-	{ "count", COLUMN_INT },
-	{ "errors", COLUMN_INT },
-	{ "in filesystem", COLUMN_DURATION },
-	{ "share", COLUMN_SHARE },
-	{ "mean", COLUMN_DURATION },
-	{ "median", COLUMN_DURATION },
-	{ "95%", COLUMN_DURATION },
-	{ "99%", COLUMN_DURATION },
-	{ "longest", COLUMN_DURATION },
-	{ "whole request", COLUMN_DURATION },
-};
-
-static int write_ops(const struct page *page, const struct page_run *run)
-{
-	struct table *table;
-
-	fputs("<h3>Operations</h3>\n<p>Times in the real filesystem, the last column: in all, with the recorder's "
-	      "part.</p>\n",
-		page->out);
-	table = page_table(page);
-	if (!table)
-		return -ENOMEM;
-	for (size_t i = 0; i < ARRAY_SIZE(op_columns); i++)
-		table_add_column(table, op_columns[i].name, NULL, op_columns[i].kind, 0);
-	for (size_t i = 0; i < run->stats->n_ops; i++) {
-		const struct op_stats *op = &run->stats->ops[i];
-		const struct time_stats *fs = &op->time[CLOCK_FS];
-
-		table_text(table, op->name);
-		table_int(table, op->count);
-		table_int(table, op->errors);
-		table_int(table, fs->total_ns);
-		table_real(table, fs->share);
-		table_real(table, fs->mean_ns);
-		table_int(table, fs->p50_ns);
-		table_int(table, fs->p95_ns);
-		table_int(table, fs->p99_ns);
-		table_int(table, fs->max_ns);
-		table_int(table, op->time[CLOCK_DUR].total_ns);
-		table_end_row(table);
-	}
-	return page_table_end(table);
-}
-
-int page_run_tables(const struct page *page, const struct page_run *run)
-{
-	return write_ops(page, run);
 }

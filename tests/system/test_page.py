@@ -145,6 +145,53 @@ def test_page_of_a_clone(clone):
     assert "Incomplete" not in page.words()
 
 
+def test_git_tells_its_phases(clone):
+    page = report(clone, "--run", "1")
+    names = [attrs["id"] for attrs in page.all("figure")]
+    assert names[:2] == ["run-1-phases", "run-1-phase-ops"] and "run-1-git" in names
+    db = sqlite3.connect(clone)
+    phases = db.execute("SELECT DISTINCT phase, sum(end_ns - start_ns) FROM git_span JOIN git_phase AS f ON f.id = phase"
+                        " WHERE run = 1 GROUP BY f.name ORDER BY 2 DESC").fetchall()
+    name = db.execute("SELECT name FROM git_phase WHERE id = ?", (phases[0][0],)).fetchone()[0]
+    db.close()
+    assert f"{name}, wall time: " in page.words()
+    assert "git clone" in page.words() and "unpack_trees/unpack_trees" in page.words()
+
+
+def test_without_git_there_is_none_of_it(box):
+    record(box, "touch a")
+    names = {attrs["id"] for attrs in report(box.db).all("figure")}
+    assert "run-1-git" not in names and "run-1-flushes" not in names
+
+
+def test_flushes_of_devices(box):
+    record(box, "touch a; sleep 0.3; touch b")
+    db = sqlite3.connect(box.db)
+    with db:
+        db.execute("DELETE FROM host_value")
+        db.execute("DELETE FROM host_counter")
+        db.executemany("INSERT INTO host_counter VALUES (1, ?, ?, ?, 'counter', 'count')",
+                       [(1, "disk:<b>9", "flushes"), (2, "memory", "flushes"), (3, "disk:loop9", "writes")])
+        db.executemany("INSERT INTO host_value VALUES (1, ?, ?, ?)", [
+            (1, 0, 5), (1, 200000000, 105), (1, 250000000, 3), (2, 0, 0), (2, 200000000, 9), (3, 0, 7), (3, 1 << 62, 7)])
+    db.close()
+    page = report(box.db)
+    names = {attrs["id"] for attrs in page.all("figure")}
+    assert "run-1-flushes" in names and "run-1-disk" not in names, "nothing was written"
+    assert "<b>9 flushes" in page.words() and "memory" not in page.words()
+    # 100 in the 100 ms before they were seen
+    rates = [int(rate.replace(",", "")) for rate in re.findall(r": ([0-9,]+)/s\n<b>9 flushes", page.words())]
+    assert rates and max(rates) == 1000 and all(rate <= 1000 for rate in rates)
+
+
+def test_reports_are_tables(clone):
+    page = report(clone, "--run", "1")
+    slowest = json.loads(run(FSTAPE, "query", "--report", "slowest", "--run", "1", "--format", "json", clone).stdout)
+    table = next(table for table in page.tables if table[0][:2] == ["at", "op"])
+    assert [row[1] for row in table[1:]] == [row["op"] for row in slowest]
+    assert [row[-1] for row in table[1:]] == [row["path"] for row in slowest]
+
+
 def test_several_runs_are_compared(clone):
     page = report(clone, "--run", "1", "--run", "status")
     names = [attrs["id"] for attrs in page.all("figure")]
