@@ -387,7 +387,12 @@ static int configure(struct trace *trace)
 	sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
 	sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
 	sqlite3_limit(db, SQLITE_LIMIT_LENGTH, LONGEST_VALUE);
-	return trace_exec(trace, "PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY");
+	/*
+	 * Sorting in chunks that fit the processor's caches, and merging them from temporary files, takes half the time
+	 * of sorting millions of rows in memory, and keeps the memory small. A writer has little to sort.
+	 */
+	return trace_exec(trace, trace->mode == TRACE_READ ? "PRAGMA cell_size_check = ON"
+							   : "PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY");
 }
 
 /*

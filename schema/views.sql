@@ -37,11 +37,12 @@ SELECT DISTINCT run, substr(path, 1, length(path) - length('/HEAD'))
 -- `lock` is 1 for X.lock, whose class is X's: writing the index is writing index.lock. Of submodules and linked
 -- worktrees, what is in .git/modules/NAME and .git/worktrees/NAME is classed as if it were in .git itself.
 CREATE VIEW path_class AS
+WITH roots AS MATERIALIZED (SELECT run, path, path || '/' AS inside FROM repository)
 SELECT run, id, parent, path, path GLOB '*.lock' AND inside IS NOT NULL AS lock,
        CASE
        WHEN inside IS NULL THEN
-            CASE WHEN EXISTS (SELECT 1 FROM repository AS r WHERE r.run = p.run
-                                 AND (r.path = '' OR p.path = r.path OR substr(p.path, 1, length(r.path) + 1) = r.path || '/'))
+            CASE WHEN EXISTS (SELECT 1 FROM roots AS r WHERE r.run = p.run
+                                 AND (r.path = '' OR p.path = r.path OR substr(p.path, 1, length(r.inside)) = r.inside))
                  THEN 'worktree' ELSE 'outside' END
        WHEN inside GLOB '/refs*' OR inside GLOB '/worktrees/*/refs*' THEN 'ref'
        WHEN inside GLOB '/logs*' OR inside GLOB '/worktrees/*/logs*' THEN 'log'

@@ -61,23 +61,28 @@ def clone(tape):
 
 
 def status(tape):
-    """Two threads that overlap; f0 and f1 are as young as the index."""
+    """
+    Of v, which was there before. Two threads that overlap; f0 is as young as v's index, f1 younger, f2 older. Then locks
+    in w, where the index is of the run itself.
+    """
     main = tape.process("git", 200, cmdline="git status")
     other = tape.process("git", 200, tid=201, cmdline="git status")
     now = tape.now + 1 * MS
     for number in range(6):
-        tape.initial(f"w/src/f{number}", size=1000 << number, mtime_ns=(1000 if number < 2 else 900) * SECOND)
-        tape.op("lookup", f"w/src/f{number}", (main, other)[number % 2], 20 * US, at=now + 10 * US * number)
-    tape.op("lookup", "w/.git/info/grafts", main, 3 * US, error=ENOENT, wait=100 * US)
-    for number in range(3):
+        tape.initial(f"v/src/f{number}", size=1000 << number, mtime_ns=(1000, 1001, 900)[number % 3] * SECOND + number)
+        tape.op("lookup", f"v/src/f{number}", (main, other)[number % 2], 20 * US, at=now + 10 * US * number)
+    tape.op("lookup", "v/.git/HEAD", main, 3 * US, wait=100 * US)
+    tape.op("lookup", "v/.git/info/grafts", main, 3 * US, error=ENOENT)
+    for _ in range(3):
         tape.op("lookup", "w/.git/commondir", main, 2 * US, error=ENOENT)
-    tape.initial("w/.git/index", size=70000, mtime_ns=1000 * SECOND)
-    for name, size in (("w/.git/index", 70000), ("w/src/f0", 1000), ("w/src/f1", 2000), ("w/src/f5", 32000)):
+    tape.initial("v/.git/index", size=70000, mtime_ns=1000 * SECOND + 500)
+    for name, size in (("v/.git/index", 70000), ("v/src/f0", 1000), ("v/src/f1", 2000), ("v/src/f2", 32000), ("w/README", 10)):
         tape.op("open", name, main, 3 * US, flags=0)
         tape.op("read", name, main, 8 * US, length=max(4096, size), result=size, offset=0)
         tape.op("release", name, main, 1 * US)
     lock(tape, main, "w/.git/index", held=300 * US)
     lock(tape, main, "w/.git/refs/heads/x", held=50 * US, fate="unlink")
+    tape.op("create", "w/.git/refs/heads/x.lock", main, 9 * US, error=EEXIST)
     lock(tape, main, "w/.git/gc.pid", held=0, fate="stays")
 
 
