@@ -7,7 +7,8 @@
 #include "base.h"
 #include "command.h"
 
-extern const struct command cmd_record, cmd_runs, cmd_stats, cmd_query, cmd_report, cmd_compare, cmd_bench, cmd_recover;
+extern const struct command cmd_record, cmd_runs, cmd_stats, cmd_query, cmd_report, cmd_compare, cmd_bench, cmd_recover,
+	cmd_check;
 
 /* In the order of help. */
 static const struct command *const commands[] = {
@@ -19,6 +20,7 @@ static const struct command *const commands[] = {
 	&cmd_compare,
 	&cmd_bench,
 	&cmd_recover,
+	&cmd_check,
 };
 
 static const struct option general_options[] = {

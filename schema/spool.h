@@ -93,6 +93,9 @@ int spool_create(const char *root, int64_t run, const char *uuid, uint64_t limit
  */
 int spool_open(const char *dir, struct spool **ret_spool);
 
+/* Whether a recorder, or a recovery, has this spool at this moment. */
+bool spool_is_alive(const char *dir);
+
 /* Unmaps everything. Files stay; spool_remove() deletes them first, for a run that is in the database whole. */
 void spool_free(struct spool *spool);
 int spool_remove(struct spool *spool);

@@ -241,6 +241,17 @@ static int state_open(struct spool *spool)
 	return 0;
 }
 
+bool spool_is_alive(const char *dir)
+{
+	auto_free char *path = NULL;
+	int auto_close fd = -1;
+
+	if (asprintf(&path, "%s/state", dir) < 0)
+		return false;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}
+
 /* Calls `each` for the segment files of the spool; a negative result of it counts as damage. Returns their number. */
 static int each_segment_file(struct spool *spool, int (*each)(struct spool *, const char *))
 {

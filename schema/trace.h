@@ -72,6 +72,9 @@ int trace_size(struct trace *trace, int64_t *ret_bytes);
 /* The file has been deleted, or its directory with it: what is written goes nowhere. */
 bool trace_is_deleted(const struct trace *trace);
 
+/* Calls `report` for each column that this version's tables have and the database's have not, or have otherwise. */
+int trace_check_schema(struct trace *trace, void (*report)(void *arg, const char *text), void *arg);
+
 /* Gives back the memory of SQLite's page cache. */
 void trace_release_memory(struct trace *trace);
 

@@ -316,6 +316,8 @@ def check_truths(db):
         assert not found, f"rows with {wrong}:\n" + "\n".join(found)
     assert db.value("SELECT count(*) FROM spool_mark WHERE run = ?", db.run) == 0
     assert not os.path.exists(f"{db.path}-spool/run-{db.run}"), "the spool is still there"
+    checked = run(FSTAPE, "check", db.path, check=False)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
 def snapshot(top, times=False):
