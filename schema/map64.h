@@ -70,6 +70,16 @@ static inline int map64_add(struct map64 *map, uint64_t key, uint64_t value)
 	return 1;
 }
 
+/* Sets it whether it is there or not. 0 or -ENOMEM. */
+static inline int map64_set(struct map64 *map, uint64_t key, uint64_t value)
+{
+	int added = map64_add(map, key, value);
+
+	if (added == 0)
+		map64_place(map, key + !key)->value = value;
+	return added < 0 ? added : 0;
+}
+
 static inline void map64_free(struct map64 *map)
 {
 	free(map->places);
