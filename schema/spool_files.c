@@ -171,12 +171,13 @@ int segment_make(struct spool *spool, uint32_t slot)
 		unlinkat(spool->dir_fd, name, 0);
 		return err;
 	}
-	memcpy(header->magic, SEGMENT_MAGIC, sizeof(header->magic));
 	memcpy(header->uuid, spool->state->uuid, sizeof(header->uuid));
 	header->version = SPOOL_VERSION;
 	header->slot = slot;
 	header->run = spool->state->run;
 	header->generation = 1;
+	atomic_thread_fence(memory_order_release);
+	memcpy(header->magic, SEGMENT_MAGIC, sizeof(header->magic)); /* last: is_half_made() */
 	if (segment_add(spool, slot, header, SEGMENT_FREE))
 		return 0;
 	munmap(header, SPOOL_SEGMENT_SIZE);
@@ -194,6 +195,15 @@ void segment_delete(struct spool *spool, struct segment *segment)
 	free(segment);
 }
 
+/* Its maker was killed over it; no record can be in it. */
+static bool is_half_made(int fd)
+{
+	static const char none[8];
+	char magic[8] = {};
+
+	return pread(fd, magic, sizeof(magic), 0) >= 0 && memcmp(magic, none, sizeof(magic)) == 0;
+}
+
 static int segment_open(struct spool *spool, const char *name)
 {
 	struct segment_header *header;
@@ -203,6 +213,8 @@ static int segment_open(struct spool *spool, const char *name)
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
+	if (S_ISREG(st.st_mode) && is_half_made(fd))
+		return 0;
 	if (!S_ISREG(st.st_mode) || st.st_size != SPOOL_SEGMENT_SIZE)
 		return -EUCLEAN;
 	header = map_file(fd, SPOOL_SEGMENT_SIZE);

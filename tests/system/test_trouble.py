@@ -2,6 +2,7 @@
 """Trouble with the database while it is recorded into: the user's files go on, and the run says what it lacks."""
 import json
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -10,7 +11,7 @@ import time
 
 import pytest
 
-from harness import FSTAPE, check_truths, git, make_repository, mountpoints, run, snapshot, wait_until
+from harness import BUILD, FSTAPE, SLOW, TOP, check_truths, git, make_repository, mountpoints, run, snapshot, wait_until
 
 CREATES = """
 import os, sys
@@ -326,3 +327,21 @@ def test_several_runs_at_once_into_one_database(box):
         check_truths(made.finish())
         names = {row["path"] for row in made.db().ops(op="create", error=None)}
         assert names == {f"r{made.run}-{n}" for n in range(3000)}
+
+
+@pytest.mark.without_mounts
+def test_a_long_recording_keeps_its_memory(tmp_path):
+    """Two million operations through the recorder alone: its own memory does not grow with them."""
+    done = run(BUILD / "tests/bench/feed", tmp_path / "t.db", 2_000_000, timeout=300)
+    own = [float(size) for size in re.findall(r"its own +([\d.]+)", done.stdout)]
+    assert len(own) == 10
+    if SLOW == 1:  # sanitizers keep what is freed
+        assert max(own[1:9]) - min(own[1:9]) < 3 and max(own) < 30, done.stdout
+    checked = run(FSTAPE, "check", tmp_path / "t.db", timeout=300)
+    assert "2000012 operations" in checked.stdout
+
+
+def test_killed_at_random_moments():
+    """The runner that kills 300 times, ten times here."""
+    done = run(TOP / "tests/bench/kills", "--kills", 10, "--seed", 7, "--build", BUILD, timeout=300)
+    assert "missing after recovery: 0\nduplicates: 0" in done.stdout, done.stdout
