@@ -7,14 +7,15 @@
 #include "base.h"
 #include "command.h"
 
-extern const struct command cmd_record, cmd_runs, cmd_stats, cmd_query, cmd_report, cmd_compare, cmd_bench, cmd_recover,
-	cmd_check;
+extern const struct command cmd_record, cmd_runs, cmd_stats, cmd_git, cmd_query, cmd_report, cmd_compare, cmd_bench,
+	cmd_recover, cmd_check;
 
 /* In the order of help. */
 static const struct command *const commands[] = {
 	&cmd_record,
 	&cmd_runs,
 	&cmd_stats,
+	&cmd_git,
 	&cmd_query,
 	&cmd_report,
 	&cmd_compare,
