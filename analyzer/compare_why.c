@@ -166,6 +166,8 @@ static int add_stored(struct trace *trace, struct why *why)
 		enum why_kind kind;
 		const char *sql;
 	} sources[] = {
+		{ WHY_PHASE, "SELECT p.name, sum(s.end_ns - s.start_ns) FROM git_span AS s JOIN git_phase AS p ON p.id = s.phase"
+			     " WHERE s.run = ? GROUP BY p.name" },
 		{ WHY_DEVICE, "SELECT name, value FROM run_counter WHERE run = ?" },
 	};
 	int err = 0;
