@@ -64,8 +64,10 @@ static int time_recorded(const struct bench_options *bench, char *const words[],
 	else if (m->variant->dir_readahead > 0)
 		snprintf(readahead, sizeof(readahead), "dir_readahead=%" PRId64, m->variant->dir_readahead);
 	err = record_into(&options, words, output, &result);
+	if (err == -ECANCELED && !isolate_stopped()) /* by itself, not by us: it has said why */
+		return -EIO;
 	if (err < 0)
-		return isolate_stopped() ? -ECANCELED : err;
+		return isolate_stopped() || err == -EINTR ? -ECANCELED : err;
 	if (result.interrupted)
 		return -ECANCELED;
 	if (!result.complete)
