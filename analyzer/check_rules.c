@@ -62,6 +62,7 @@ static const struct reference {
 	{ "initial_data", "hash", "content", "hash", true },
 	{ "data", "seq", "op", "seq" },
 	{ "data", "hash", "content", "hash", true },
+	{ "replayed", "seq", "op", "seq" },
 	{ "git_command", "parent", "git_command", "id" },
 	{ "git_command", "region", "git_region", "id" },
 	{ "git_command", "phase", "git_phase", "id", true },

@@ -13,8 +13,6 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "base.h"
-
 enum option_type {
 	OPTION_FLAG,   /* bool */
 	OPTION_TEXT,   /* const char * */
@@ -27,7 +25,7 @@ enum option_type {
 struct option {
 	const char *name;     /* without dashes; NULL ends the table */
 	const char *argument; /* the value's name in help; of OPTION_CHOICE the words themselves, "a|b|c" */
-	const char *help;
+	const char *help;     /* NULL: not shown, for what only tests want */
 	const char *preset; /* the value when none is given, parsed like a given one; NULL: zero, false, no
 			       text */
 	size_t offset;
@@ -58,12 +56,6 @@ int options_init(const struct option_set *sets, size_t count);
  * on standard error.
  */
 int options_parse(const struct option_set *sets, size_t count, char **argv, size_t command_after);
-
-/*
- * The values as a JSON array of words that options_parse() makes the same values of; rows that have no value, and the
- * one called `but`, are left out.
- */
-void options_words(const struct option_set *set, const char *but, struct strbuf *json);
 
 /* Frees what lists hold. */
 void options_free(const struct option_set *sets, size_t count);

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+#include "replay_pace.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base.h"
+
+#define LONG_SILENCE_NS   200000
+#define FEW_PAIRS         20
+#define ROUND_TRIP_MAX_NS 60000 /* a pair further apart was interrupted */
+
+/* What is known of a recorded thread by now. */
+struct pacer {
+	int64_t end_ns;  /* of its operations so far, the last one */
+	uint32_t action; /* which had it */
+	int64_t debt_ns; /* round trips taken off that were shorter than what was there to take off from */
+};
+
+static int64_t end_of(const struct action *a)
+{
+	return a->start_ns + a->dur_ns;
+}
+
+/* The mean way to and fro between two requests of one system call; without such pairs, of the shortest tenth of all. */
+static int64_t measure_round_trip(const struct plan *plan, const struct survey *survey, struct pacer *pacers)
+{
+	int64_t sum = 0, count = 0, shortest = INT64_MAX;
+
+	for (uint32_t i = 1; i <= plan->n_actions; i++) {
+		const struct action *a = &plan->actions[i];
+		struct pacer *p = &pacers[idmap_get(&survey->thread_of, a->process)];
+		const struct action *before = p->action ? &plan->actions[p->action] : NULL;
+		int64_t gap = before ? a->start_ns - p->end_ns : -1;
+
+		if (gap >= 0 && gap < shortest)
+			shortest = gap;
+		if (gap >= 0 && gap < ROUND_TRIP_MAX_NS &&
+			(before->how == ACTION_DUPLICATE || before->how == ACTION_KERNEL)) {
+			sum += gap;
+			count++;
+		}
+		if (a->how != ACTION_FORGET)
+			*p = (struct pacer){ .action = i, .end_ns = end_of(a) };
+	}
+	for (uint32_t i = 0; i <= survey->n_threads; i++)
+		pacers[i] = (struct pacer){};
+	return count >= FEW_PAIRS ? sum / count : shortest == INT64_MAX ? 0 : shortest;
+}
+
+static bool related(const struct recorded_thread *a, const struct recorded_thread *b)
+{
+	return a->pid == b->pid || a->ppid == b->pid || b->ppid == a->pid;
+}
+
+/* The last operation that a related thread had finished before `now` and after `since`. */
+static uint32_t waited_for(
+	const struct survey *survey, const struct pacer *pacers, uint32_t self, int64_t since, int64_t now)
+{
+	uint32_t found = 0;
+
+	for (uint32_t i = 1; i <= survey->n_threads; i++)
+		if (i != self && pacers[i].action && pacers[i].end_ns > since && pacers[i].end_ns <= now &&
+			related(&survey->threads[i], &survey->threads[self])) {
+			found = pacers[i].action;
+			since = pacers[i].end_ns;
+		}
+	return found;
+}
+
+static int64_t think(const struct plan *plan, const struct survey *survey, struct pacer *pacers, uint32_t thread,
+	const struct action *a, uint32_t *ret_after)
+{
+	struct pacer *p = &pacers[thread];
+	int64_t since = p->action ? p->end_ns : 0, gap = a->start_ns - since;
+
+	*ret_after = 0;
+	if (gap > LONG_SILENCE_NS || !p->action)
+		*ret_after = waited_for(survey, pacers, thread, since, a->start_ns);
+	if (*ret_after)
+		gap = a->start_ns - end_of(&plan->actions[*ret_after]);
+	gap -= plan->round_trip_ns + p->debt_ns;
+	p->debt_ns = gap < 0 && !*ret_after ? -gap : 0;
+	return gap < 0 ? 0 : gap;
+}
+
+int pace_compile(struct plan *plan, const struct survey *survey)
+{
+	auto_free struct pacer *pacers = calloc((size_t)survey->n_threads + 1, sizeof(*pacers));
+
+	plan->think_ns = calloc((size_t)plan->n_actions + 1, sizeof(*plan->think_ns));
+	plan->after = calloc((size_t)plan->n_actions + 1, sizeof(*plan->after));
+	if (!pacers || !plan->think_ns || !plan->after)
+		return -ENOMEM;
+	plan->round_trip_ns = measure_round_trip(plan, survey, pacers);
+	for (uint32_t i = 1; i <= plan->n_actions; i++) {
+		const struct action *a = &plan->actions[i];
+		uint32_t thread = idmap_get(&survey->thread_of, a->process);
+		struct pacer *p = &pacers[thread];
+
+		if (a->how == ACTION_FORGET)
+			continue;
+		/* A RELEASE comes by itself, while its thread goes on. */
+		if (a->op != OP_release && a->op != OP_releasedir) {
+			plan->think_ns[i] = think(plan, survey, pacers, thread, a, &plan->after[i]);
+			plan->idle_ns += plan->think_ns[i];
+		}
+		if (end_of(a) > p->end_ns && a->op != OP_release && a->op != OP_releasedir) {
+			p->end_ns = end_of(a);
+			p->action = i;
+		}
+	}
+	return 0;
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: MIT */
+#include "replay_store.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "base.h"
+#include "mountinfo.h"
+
+/* --- rows that are taken over as they are ------------------------------------------------------------------------ */
+
+static int copy_cell(struct trace_stmt *out, const struct trace_stmt *in, int column)
+{
+	switch (trace_column_type(in, column)) {
+	case TRACE_INTEGER:
+		return trace_bind_int(out, column + 1, trace_column_int(in, column));
+	case TRACE_TEXT:
+		return trace_bind_text(out, column + 1, trace_column_text(in, column));
+	default:
+		return 0; /* NULL, as it is after a reset */
+	}
+}
+
+static int copy_row(struct trace_stmt *out, const struct trace_stmt *in, int run_column, int64_t run)
+{
+	int err = 0;
+
+	trace_reset(out);
+	for (int column = 0; column < trace_columns(in) && err == 0; column++)
+		err = column == run_column ? trace_bind_int(out, column + 1, run) : copy_cell(out, in, column);
+	return err ?: trace_step(out);
+}
+
+static int prepare_insert(
+	struct trace *into, const char *table, const struct trace_stmt *in, struct trace_stmt **ret_out)
+{
+	struct strbuf auto_strbuf sql = {};
+
+	strbuf_addf(&sql, "INSERT INTO %s (", table);
+	for (int i = 0; i < trace_columns(in); i++)
+		strbuf_addf(&sql, "%s%s", i ? ", " : "", trace_column_name(in, i));
+	for (int i = 0; i < trace_columns(in); i++)
+		strbuf_addf(&sql, "%s?", i ? ", " : ") VALUES (");
+	strbuf_addf(&sql, ")");
+	return sql.failed ? -ENOMEM : trace_prepare(into, sql.buf, ret_out, NULL);
+}
+
+/* All rows of the original run; `columns` begins with "run". */
+static int copy_table(
+	struct trace *from, struct trace *into, const char *table, const char *columns, int64_t original, int64_t run)
+{
+	struct trace_stmt auto_stmt *in = NULL, *out = NULL;
+	char sql[400];
+	int err;
+
+	snprintf(sql, sizeof(sql), "SELECT %s FROM %s WHERE run = ?", columns, table);
+	err = trace_prepare(from, sql, &in, NULL);
+	err = err ?: trace_bind_int(in, 1, original);
+	err = err ?: prepare_insert(into, table, in, &out);
+	while (err == 0 && (err = trace_step(in)) == 1)
+		err = copy_row(out, in, 0, run);
+	return err;
+}
+
+static int copy_tables(struct trace *from, struct trace *into, int64_t original, int64_t run)
+{
+	static const struct {
+		const char *table, *columns;
+	} tables[] = {
+		{ "process", "run, id, tid, pid, ppid, uid, gid, start_ticks, first_ns, comm, exe, cmdline" },
+		{ "path", "run, id, parent, path" },
+		{ "git_command", "run, id, parent, region, phase, sid, pid, name, hierarchy, argv, version, worktree,"
+				 " start_ns, end_ns, exit_code" },
+		{ "git_region", "run, id, command, parent, phase, thread, nesting, category, label, message, start_ns,"
+				" end_ns, path" },
+	};
+	int err = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(tables) && err == 0; i++)
+		err = copy_table(from, into, tables[i].table, tables[i].columns, original, run);
+	return err;
+}
+
+/* --- operations -------------------------------------------------------------------------------------------------- */
+
+/* Statements for one operation after the other. */
+struct copier {
+	struct trace *from, *into;
+	struct trace_stmt *row, *phase, *add_link, *add_phase;
+	int64_t original, run;
+};
+
+static int copier_open(struct copier *c)
+{
+	int err = trace_prepare(c->from,
+		"SELECT path, path2, node, parent, fh, offset, length, flags, mode, args FROM op WHERE run = ? AND "
+		"seq = ?",
+		&c->row, NULL);
+
+	err = err ?: trace_prepare(c->from, "SELECT command, region, phase FROM git_op WHERE id = ?", &c->phase, NULL);
+	err = err   ?:
+		      trace_prepare(c->into, "INSERT INTO replayed (run, seq, original, expected) VALUES (?, ?, ?, ?)",
+			      &c->add_link, NULL);
+	return err   ?:
+		       trace_prepare(c->into, "INSERT INTO git_op (id, command, region, phase) VALUES (?, ?, ?, ?)",
+			       &c->add_phase, NULL);
+}
+
+static void copier_close(struct copier *c)
+{
+	trace_finalize(c->row);
+	trace_finalize(c->phase);
+	trace_finalize(c->add_link);
+	trace_finalize(c->add_phase);
+}
+
+static int add_op(struct copier *c, const struct action *a, const struct outcome *o, uint64_t seq)
+{
+	struct event e = { .seq = seq,
+		.start_ns = o->start_ns,
+		.dur_ns = o->dur_ns,
+		.fs_ns = o->fs_ns,
+		.op = a->op,
+		.process = a->process,
+		.result = o->result };
+	const char *args;
+	int err;
+
+	trace_reset(c->row);
+	err = trace_bind_int(c->row, 1, c->original);
+	err = err ?: trace_bind_int(c->row, 2, a->seq);
+	err = err ?: trace_step(c->row);
+	if (err != 1)
+		return err ?: -ENOENT;
+	e.path = (uint32_t)trace_column_int(c->row, 0);
+	e.path2 = (uint32_t)trace_column_int(c->row, 1);
+	e.node = (uint64_t)trace_column_int(c->row, 2);
+	e.parent = (uint64_t)trace_column_int(c->row, 3);
+	e.fh = (uint64_t)trace_column_int(c->row, 4);
+	e.offset = trace_column_int(c->row, 5);
+	e.length = trace_column_int(c->row, 6);
+	e.flags = (uint32_t)trace_column_int(c->row, 7);
+	e.mode = (uint32_t)trace_column_int(c->row, 8);
+	args = trace_column_text(c->row, 9);
+	e.args_len = args && strlen(args) <= UINT16_MAX ? (uint16_t)strlen(args) : 0;
+	return trace_add_event(c->into, c->run, &e, args);
+}
+
+static int add_link(struct copier *c, const struct action *a, uint64_t seq)
+{
+	int err;
+
+	trace_reset(c->add_link);
+	err = trace_bind_int(c->add_link, 1, c->run);
+	err = err ?: trace_bind_int(c->add_link, 2, (int64_t)seq);
+	err = err ?: trace_bind_int(c->add_link, 3, a->seq);
+	err = err ?: trace_bind_int(c->add_link, 4, a->result);
+	return err ?: trace_step(c->add_link);
+}
+
+/* As in the view git_ops: run * 2^40 + seq. */
+static int add_phase(struct copier *c, const struct action *a, uint64_t seq)
+{
+	int err;
+
+	trace_reset(c->phase);
+	err = trace_bind_int(c->phase, 1, (c->original << 40) + a->seq);
+	err = err ?: trace_step(c->phase);
+	if (err <= 0)
+		return err; /* git told nothing */
+	trace_reset(c->add_phase);
+	err = trace_bind_int(c->add_phase, 1, (c->run << 40) + (int64_t)seq);
+	for (int column = 0; column < 3 && err >= 0; column++)
+		err = trace_column_type(c->phase, column) == TRACE_NULL ?
+			      0 :
+			      trace_bind_int(c->add_phase, column + 2, trace_column_int(c->phase, column));
+	return err ?: trace_step(c->add_phase);
+}
+
+static int by_start(const void *a, const void *b, void *arg)
+{
+	const struct outcome *outcomes = arg;
+	uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
+	int64_t x = outcomes[i].start_ns, y = outcomes[j].start_ns;
+
+	return x != y ? (x > y) - (x < y) : (i > j) - (i < j);
+}
+
+static int add_ops(struct copier *c, const struct plan *plan, const struct replay_result *result)
+{
+	auto_free uint32_t *order = calloc((size_t)plan->n_actions + 1, sizeof(*order));
+	uint32_t n = 0;
+	int err = order ? copier_open(c) : -ENOMEM;
+
+	if (err < 0)
+		return err;
+	for (uint32_t i = 1; i <= plan->n_actions; i++)
+		if (result->outcomes[i].state != OUTCOME_NONE)
+			order[n++] = i;
+	qsort_r(order, n, sizeof(*order), by_start, result->outcomes);
+	for (uint32_t i = 0; i < n && err == 0; i++) {
+		const struct action *a = &plan->actions[order[i]];
+
+		err = add_op(c, a, &result->outcomes[order[i]], i + 1);
+		err = err ?: add_link(c, a, i + 1);
+		err = err ?: add_phase(c, a, i + 1);
+	}
+	return err;
+}
+
+/* --- the run's row ----------------------------------------------------------------------------------------------- */
+
+static int set_texts(
+	struct trace *from, struct trace *into, int64_t run, const struct replay_store *store, bool stopped)
+{
+	struct mountinfo *mounts = mountinfo_read();
+	const struct mountinfo *mount = mountinfo_of_fd(mounts, store->root_fd);
+	struct utsname host = {};
+	int err = 0;
+
+	uname(&host);
+	const struct {
+		const char *column, *value;
+	} texts[] = {
+		{ "source", store->target },
+		{ "fs_type", mount ? mount->fs_type : NULL },
+		{ "fs_options", mount ? mount->options : NULL },
+		{ "device", mount ? mount->device : NULL },
+		{ "caches", store->cold ? "cold" : NULL },
+		{ "note", stopped ? "the replay was stopped by a signal" : NULL },
+		{ "kernel", host.release },
+		{ "machine", host.machine },
+		{ "sqlite", trace_sqlite_version() },
+		{ "version", FSTAPE_VERSION },
+		{ "replay_of", trace_uuid(from) },
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(texts) && err == 0; i++)
+		err = trace_run_set_text(into, run, texts[i].column, texts[i].value);
+	mountinfo_free(mounts);
+	return err;
+}
+
+static int set_numbers(struct trace *into, int64_t run, const struct plan *plan, const struct replay_result *result)
+{
+	const struct {
+		const char *column;
+		int64_t value;
+	} numbers[] = {
+		{ "clean_end", !result->stopped },
+		{ "requests", (int64_t)result->done },
+		{ "recorded", (int64_t)result->done },
+		{ "dropped", 0 },
+		{ "threads", plan->n_threads },
+		{ "cpus", sysconf(_SC_NPROCESSORS_ONLN) },
+		{ "start_real_ns", result->start_real_ns },
+		{ "start_mono_ns", result->start_mono_ns },
+		{ "end_ns", result->wall_ns },
+		{ "real_ns", result->wall_ns },
+		{ "replay_run", plan->run },
+	};
+	int err = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(numbers) && err == 0; i++)
+		err = trace_run_set_int(into, run, numbers[i].column, numbers[i].value);
+	return err;
+}
+
+/* The command whose load it is. */
+static int set_command(struct trace *from, struct trace *into, int64_t original, int64_t run)
+{
+	struct trace_stmt auto_stmt *stmt = NULL;
+	int err = trace_prepare(from, "SELECT command FROM run WHERE id = ?", &stmt, NULL);
+
+	err = err ?: trace_bind_int(stmt, 1, original);
+	err = err ?: trace_step(stmt);
+	return err < 0 ? err : trace_run_set_text(into, run, "command", err ? trace_column_text(stmt, 0) : NULL);
+}
+
+int replay_store(struct trace *from, struct trace *into, const struct plan *plan, const struct replay_result *result,
+	const struct replay_store *store, int64_t *ret_run)
+{
+	struct copier c = { .from = from, .into = into, .original = plan->run };
+	int err = trace_begin(into);
+
+	err = err ?: trace_run_create(into, store->label, &c.run);
+	err = err ?: copy_tables(from, into, plan->run, c.run);
+	err = err ?: add_ops(&c, plan, result);
+	copier_close(&c);
+	err = err ?: set_texts(from, into, c.run, store, result->stopped);
+	err = err ?: set_numbers(into, c.run, plan, result);
+	err = err ?: set_command(from, into, plan->run, c.run);
+	err = err ?: trace_run_set_text(into, c.run, "state", "done");
+	err = err ?: trace_commit(into);
+	trace_rollback(into);
+	if (err < 0) {
+		log_msg("%s: cannot store the replay: %s", trace_path(into),
+			trace_error(into)[0] ? trace_error(into) : strerror(-err));
+		return err;
+	}
+	*ret_run = c.run;
+	return 0;
+}
