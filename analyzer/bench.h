@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench.h - runs workloads on targets in rounds, through the shim and without it, and keeps each as a run.
+ * bench.h - runs workloads on targets in rounds and keeps each measurement as a run.
+ *
+ * Every round is a block. In it each target gets one turn, in a balanced random order, on the device that is its for
+ * this round; in a turn each workload is measured in every variant (through the shim or not, with cold caches or warm,
+ * with and without readahead of directories), again in a balanced order. A measurement begins on a filesystem of its
+ * own; variants of a workload that changes nothing share one.
  *
  * The environment of this process is changed (see repository_environment()); meant to run under
  * isolate_run().
@@ -12,24 +17,37 @@
 #include <stdint.h>
 
 #include "genrepo.h"
+#include "place.h"
 #include "target.h"
 #include "workload.h"
 
+#define READAHEAD_OFF   0
+#define READAHEAD_UNSET -1 /* native runs have none, and others when nobody has asked for it */
+
+struct variant {
+	bool shim, cold;
+	int64_t dir_readahead; /* threads, or one of the above */
+};
+
 struct bench_options {
 	const char *db;
+	int64_t id; /* of the row in table bench */
 	const struct target *targets;
 	size_t n_targets;
-	const struct workload *const *workloads;
+	const struct workload *workloads;
 	size_t n_workloads;
+	const struct variant *variants;
+	size_t n_variants;
 	const char *repo; /* to copy; NULL: generate */
 	struct genrepo_options generate;
-	struct target_options place;
-	const char *cache; /* of the shim; NULL: its choice */
-	uint64_t seed;     /* of the order */
+	struct place_options place;
+	bool destroy; /* what is on the devices */
+	bool resume;  /* leave out what has been measured */
+	const char *kernel_cache; /* of the shim; NULL: its choice */
+	uint64_t seed;            /* of the order */
 	int64_t rounds;
 	int64_t first_round; /* the number that the first one gets */
-	bool through_shim, native;
-	bool progress; /* on standard error */
+	bool progress;       /* on standard error */
 };
 
 /* Whether all can be made here; says on standard error what cannot. */

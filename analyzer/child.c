@@ -124,7 +124,7 @@ int child_run(char *const argv[], const struct child_options *options, struct ch
 		out = fds[1];
 	}
 	start_ns = clock_ns(CLOCK_MONOTONIC);
-	err = start(argv, options->cwd, -1, out, &pid);
+	err = start(argv, options->cwd, -1, options->out_fd > 0 ? options->out_fd : out, &pid);
 	if (err < 0)
 		return err;
 	if (options->output) {

@@ -14,7 +14,8 @@
 
 struct child_options {
 	const char *cwd;       /* NULL: ours */
-	struct strbuf *output; /* NULL: standard output goes to /dev/null; else it is added here */
+	struct strbuf *output; /* standard output is added here; NULL: it goes to /dev/null, or to out_fd */
+	int out_fd;            /* 0: none */
 };
 
 struct child_result {

@@ -1,42 +1,65 @@
 /* SPDX-License-Identifier: MIT */
 /* cmd_compare.c - runs side by side: which target is faster, and which operations say so. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base.h"
 #include "command.h"
 #include "compare.h"
 #include "compare_table.h"
+#include "compare_why.h"
 #include "run.h"
 
 struct compare_options {
 	const char *baseline;
+	const char *by;
 	int64_t columns;
-	bool operations;
+	bool operations, rounds, why;
 };
 
 static const struct option compare_options[] = {
-	{ "baseline", "TARGET", "what ratios are to (default: the first target)", .type = OPTION_TEXT,
+	{ "by", "fs|workload|cache|device|option|through", "what is compared", "fs", .type = OPTION_CHOICE,
+		.offset = offsetof(struct compare_options, by) },
+	{ "baseline", "LABEL", "what ratios are to: a target, or a value of what --by names (default: the first)",
+		.type = OPTION_TEXT,
 		.offset = offsetof(struct compare_options, baseline) },
 	{ "columns", "N", "how many operations get a column (0: 4, or as many as fit)", "0",
 		.type = OPTION_INT, .max = OP_COUNT, .offset = offsetof(struct compare_options, columns) },
 	{ "operations", NULL, "a row for every operation instead", .type = OPTION_FLAG,
 		.offset = offsetof(struct compare_options, operations) },
+	{ "rounds", NULL, "a row for every round instead", .type = OPTION_FLAG,
+		.offset = offsetof(struct compare_options, rounds) },
+	{ "why", NULL, "what the differences consist of instead, all of it", .type = OPTION_FLAG,
+		.offset = offsetof(struct compare_options, why) },
 	{},
 };
 
-static int load(const struct context *context, const char *baseline, struct compare *ret_compare)
+static enum compare_factor factor_named(const char *name)
 {
+	enum compare_factor factor = 0;
+
+	while (strcmp(compare_factor_names[factor], name) != 0)
+		factor++; /* options.c has seen to it that there is one */
+	return factor;
+}
+
+static int load(const struct context *context, const struct compare_options *options, struct compare *ret_compare)
+{
+	struct compare_query query = { .baseline = options->baseline, .by = factor_named(options->by) };
 	auto_free int64_t *runs = NULL;
 	int count = 0, err;
 
 	if (context->common.runs.count && (count = context_runs(context, &runs)) < 0)
 		return count;
-	err = compare_load(context->trace, runs, (size_t)count, 0, baseline, ret_compare);
+	query.runs = runs;
+	query.n_runs = (size_t)count;
+	err = compare_load_query(context->trace, &query, ret_compare);
 	if (err == -ENOENT)
 		log_msg("%s: no run has a workload; 'fstape bench' makes such runs, --run names others",
 			context->args[0]);
-	else if (err == -EINVAL && baseline)
-		log_msg("%s: no target is called '%s'", context->args[0], baseline);
+	else if (err == -EINVAL && options->baseline)
+		log_msg("%s: no %s is called '%s'", context->args[0],
+			query.by == BY_FS ? "target" : options->by, options->baseline);
 	else if (err < 0)
 		context_trace_error(context, err, "cannot read the runs");
 	return err;
@@ -50,29 +73,46 @@ static void warn_of_partial(const struct context *context, const struct compare 
 	}
 }
 
-static int print_operations(const struct context *context, const struct compare *compare)
+static int print_table(
+	const struct context *context, const struct compare *compare, void (*fill)(const struct compare *, struct table *))
 {
 	struct table *table = context_table(context);
 
 	if (!table)
 		return -ENOMEM;
-	compare_ops_table(compare, table);
+	fill(compare, table);
 	return context_print(table);
+}
+
+/* For people, the largest parts of the differences under the table. */
+static int print_summary(const struct context *context, const struct compare *compare)
+{
+	const struct compare_options *options = context->options;
+	int err = compare_print(context, compare, (size_t)options->columns, options->baseline);
+
+	if (err < 0 || context->format != TABLE_TEXT || context->common.quiet || !compare_why_has_any(compare))
+		return err;
+	puts("\nWhy: the largest parts of the differences, means of the runs (all: --why)");
+	return compare_why_print(context, compare, WHY_SUMMARY);
 }
 
 static int run_compare(struct context *context)
 {
 	const struct compare_options *options = context->options;
 	struct compare compare;
-	int err = load(context, options->baseline, &compare);
+	int err = load(context, options, &compare);
 
 	if (err < 0)
 		return err;
 	warn_of_partial(context, &compare);
 	if (options->operations)
-		err = print_operations(context, &compare);
+		err = print_table(context, &compare, compare_ops_table);
+	else if (options->rounds)
+		err = print_table(context, &compare, compare_rounds_table);
+	else if (options->why)
+		err = compare_why_print(context, &compare, WHY_ALL);
 	else
-		err = compare_print(context, &compare, (size_t)options->columns, options->baseline);
+		err = print_summary(context, &compare);
 	compare_free(&compare);
 	return err;
 }
@@ -82,10 +122,10 @@ const struct command cmd_compare = {
 	.summary = "runs side by side, and which operations explain the difference",
 	.arguments = "DB",
 	.details =
-		"Compares the runs of 'fstape bench', or those that --run names, by workload and target:"
-		" medians over the rounds, the ratio to a baseline over the rounds that both have, a 95%"
-		" bootstrap interval from 3 rounds on. Times in the filesystem do not contain the cost of the"
-		" recording.",
+		"Compares the runs of 'fstape bench', or those that --run names, where they differ in one thing only:"
+		" medians over the rounds, 95% bootstrap intervals from 3 rounds on, the ratio to a baseline over the"
+		" rounds that both have, and from 6 rounds on whether that is a difference. Then why: what the difference"
+		" consists of. Times in the filesystem do not contain the cost of the recording.",
 	.options = compare_options,
 	.options_size = sizeof(struct compare_options),
 	.trace = NEED_TRACE_READ,

@@ -209,7 +209,8 @@ static const char locks_sql[] =
 	" (SELECT code FROM op_type WHERE name = 'rename'), (SELECT code FROM op_type WHERE name = 'unlink')),"
 	" act AS (SELECT p.path AS name, op.seq, op.op = code.made AS made, op.op = code.moved AS moved, op.start_ns,"
 	" op.start_ns + op.dur_ns AS end_ns, op.run FROM code, op JOIN path AS p ON p.run = op.run AND p.id = op.path"
-	" WHERE op.run = ?1 AND op.op IN (code.made, code.moved, code.gone) AND op.result >= 0 AND p.path GLOB '*.lock'),"
+	" WHERE op.run = ?1 AND op.op IN (code.made, code.moved, code.gone) AND op.result >= 0 AND p.path GLOB '*.lock'"
+	" AND instr(p.path, '.git/')),"
 	" pair AS (SELECT run, name, made, start_ns, lead(end_ns) OVER w AS end_ns, lead(made) OVER w AS next_made,"
 	" lead(moved) OVER w AS moved FROM act WINDOW w AS (PARTITION BY name ORDER BY seq))"
 	" SELECT run, name AS lock, count(*) AS count, sum(moved) AS renamed, sum(end_ns - start_ns) AS held_ns,"
@@ -420,7 +421,7 @@ static int print_head(const struct part *part)
 	const struct git_view *view = part->view;
 	struct table *table;
 	int err = trace_prepare(part->context->trace,
-		"SELECT git_note, id, label, fs_type, cache, real_ns, CASE WHEN json_valid(command)"
+		"SELECT git_note, id, label, fs_type, cache, real_ns, user_ns, sys_ns, CASE WHEN json_valid(command)"
 		" THEN (SELECT group_concat(value, ' ') FROM json_each(command)) END FROM run WHERE id = ?", &stmt, NULL);
 
 	err = err ?: trace_bind_int(stmt, 1, view->run);
@@ -444,6 +445,8 @@ static int print_head(const struct part *part)
 	table_add_column(table, "fs", NULL, COLUMN_TEXT, 0);
 	table_add_column(table, "cache", NULL, COLUMN_TEXT, 0);
 	table_add_column(table, "real_ns", "real", COLUMN_DURATION, 0);
+	table_add_column(table, "user_ns", "user", COLUMN_DURATION, 0);
+	table_add_column(table, "sys_ns", "sys", COLUMN_DURATION, 0);
 	table_add_column(table, "command", NULL, COLUMN_TEXT, 0);
 	rows_add_cells(table, stmt, 1);
 	table_end_row(table);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "compare.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base.h"
+#include "compare_relate.h"
 #include "statistics.h"
 
 /* A run without a workload can be compared as well, when it is asked for by name: each is a target of its
@@ -11,17 +13,36 @@
 #define RUN_COLUMNS                                                                                          \
 	"SELECT id, coalesce(workload, '-'), coalesce(target, label, 'run ' || id), state = 'native',"       \
 	" CASE WHEN json_valid(setup) THEN json_extract(setup, '$.order') ELSE id END, coalesce(round, 0),"  \
-	" real_ns, user_ns, sys_ns, requests FROM run "
+	" real_ns, user_ns, sys_ns, requests, daemon_user_ns + daemon_sys_ns, coalesce(caches, ''),"         \
+	" CASE WHEN json_valid(setup) THEN coalesce(json_extract(setup, '$.device'), '') ELSE '' END,"       \
+	" CASE dir_readahead WHEN 0 THEN 'off' ELSE coalesce(dir_readahead, '') END FROM run "
 
-static int add_group(struct compare *compare, const char *workload, const char *target, bool native,
-	int64_t order, struct compare_group **ret_group)
+const char *const compare_factor_names[COMPARE_FACTORS] = {
+	[BY_FS] = "fs",
+	[BY_WORKLOAD] = "workload",
+	[BY_CACHE] = "cache",
+	[BY_DEVICE] = "device",
+	[BY_OPTION] = "option",
+	[BY_THROUGH] = "through",
+};
+
+static bool has_factors(const struct compare_group *group, const char *const factors[COMPARE_FACTORS])
+{
+	for (size_t i = 0; i < COMPARE_FACTORS; i++) {
+		if (strcmp(group->factors[i], factors[i]) != 0)
+			return false;
+	}
+	return true;
+}
+
+static int add_group(struct compare *compare, const char *const factors[COMPARE_FACTORS], int64_t order,
+	struct compare_group **ret_group)
 {
 	struct compare_group *group;
 
 	for (size_t i = 0; i < compare->count; i++) {
 		group = &compare->groups[i];
-		if (group->native == native && strcmp(group->workload, workload) == 0 &&
-			strcmp(group->target, target) == 0) {
+		if (has_factors(group, factors)) {
 			*ret_group = group;
 			return 0;
 		}
@@ -31,11 +52,16 @@ static int add_group(struct compare *compare, const char *workload, const char *
 		return -ENOMEM;
 	compare->groups = group;
 	group += compare->count++;
-	*group = (struct compare_group){
-		.workload = strdup(workload), .target = strdup(target), .native = native, .order = order
-	};
+	*group = (struct compare_group){ .order = order, .native = strcmp(factors[BY_THROUGH], "native") == 0 };
+	for (size_t i = 0; i < COMPARE_FACTORS; i++) {
+		group->factors[i] = strdup(factors[i]);
+		if (!group->factors[i])
+			return -ENOMEM;
+	}
+	group->workload = group->factors[BY_WORKLOAD];
+	group->target = group->factors[BY_FS];
 	*ret_group = group;
-	return group->workload && group->target ? 0 : -ENOMEM;
+	return 0;
 }
 
 static int add_duration(struct compare_op *op, int64_t fs_ns, bool failed)
@@ -55,11 +81,36 @@ static int add_duration(struct compare_op *op, int64_t fs_ns, bool failed)
 	return 0;
 }
 
+/* Operations come in the order of arrival: what lies before the end of an earlier one is covered already. */
+static void cover(struct compare_run *run, int64_t start_ns, int64_t dur_ns, int64_t *end_ns)
+{
+	int64_t end = start_ns + dur_ns;
+
+	if (end > *end_ns) {
+		run->covered_ns += (double)(end - (start_ns > *end_ns ? start_ns : *end_ns));
+		*end_ns = end;
+	}
+}
+
+static void note_counts(struct compare_group *group, const size_t counts[OP_COUNT])
+{
+	for (size_t op = 0; op < OP_COUNT; op++) {
+		struct compare_op *o = &group->ops[op];
+
+		if (group->count == 1 || counts[op] < o->least)
+			o->least = counts[op];
+		if (counts[op] > o->most)
+			o->most = counts[op];
+	}
+}
+
 /* Straight from the table, whose key begins with the run: the view would look names up for each row. */
 static int read_ops(struct trace *trace, struct compare_group *group, struct compare_run *run)
 {
 	struct trace_stmt auto_stmt *stmt = NULL;
-	int err = trace_prepare(trace, "SELECT op, fs_ns, result < 0 FROM op WHERE run = ?", &stmt, NULL);
+	int err = trace_prepare(trace, "SELECT op, fs_ns, result < 0, start_ns, dur_ns FROM op WHERE run = ?", &stmt, NULL);
+	size_t counts[OP_COUNT] = {};
+	int64_t end_ns = INT64_MIN;
 	uint64_t count = 0;
 
 	err = err ?: trace_bind_int(stmt, 1, run->id);
@@ -70,10 +121,14 @@ static int read_ops(struct trace *trace, struct compare_group *group, struct com
 			return -EUCLEAN;
 		err = add_duration(&group->ops[op], fs_ns, trace_column_int(stmt, 2));
 		run->fs_ns += (double)fs_ns;
+		run->dur_ns += (double)trace_column_int(stmt, 4);
+		cover(run, trace_column_int(stmt, 3), trace_column_int(stmt, 4), &end_ns);
+		counts[op]++;
 		count++;
 	}
 	if (run->requests == 0)
 		run->requests = (double)count; /* it has not ended yet */
+	note_counts(group, counts);
 	return err;
 }
 
@@ -86,12 +141,23 @@ static int add_run(struct trace *trace, struct compare *compare, const struct tr
 		.user_ns = trace_column_double(stmt, 7),
 		.sys_ns = trace_column_double(stmt, 8),
 		.requests = trace_column_double(stmt, 9),
+		.daemon_ns = trace_column_double(stmt, 10),
+	};
+	const char *factors[COMPARE_FACTORS] = {
+		[BY_WORKLOAD] = trace_column_text(stmt, 1),
+		[BY_FS] = trace_column_text(stmt, 2),
+		[BY_THROUGH] = trace_column_int(stmt, 3) ? "native" : "shim",
+		[BY_CACHE] = trace_column_text(stmt, 11),
+		[BY_DEVICE] = compare->by == BY_DEVICE ? trace_column_text(stmt, 12) : "",
+		[BY_OPTION] = trace_column_text(stmt, 13),
 	};
 	struct compare_group *group;
 	struct compare_run *runs;
-	int err = add_group(compare, trace_column_text(stmt, 1) ?: "", trace_column_text(stmt, 2) ?: "",
-		trace_column_int(stmt, 3), trace_column_int(stmt, 4), &group);
+	int err;
 
+	for (size_t i = 0; i < COMPARE_FACTORS; i++)
+		factors[i] = factors[i] ?: "";
+	err = add_group(compare, factors, trace_column_int(stmt, 4), &group);
 	if (err < 0)
 		return err;
 	runs = reallocarray(group->runs, group->count + 1, sizeof(*runs));
@@ -102,7 +168,7 @@ static int add_run(struct trace *trace, struct compare *compare, const struct tr
 	return group->native ? 0 : read_ops(trace, group, &runs[group->count - 1]);
 }
 
-static int add_runs(struct trace *trace, struct compare *compare, const char *where, int64_t value)
+static int add_runs(struct trace *trace, struct compare *compare, const char *where, int64_t value, int64_t value2)
 {
 	struct trace_stmt auto_stmt *stmt = NULL;
 	struct strbuf auto_strbuf sql = {};
@@ -111,6 +177,8 @@ static int add_runs(struct trace *trace, struct compare *compare, const char *wh
 	strbuf_addf(&sql, RUN_COLUMNS "%s ORDER BY id", where);
 	err = sql.failed ? -ENOMEM : trace_prepare(trace, sql.buf, &stmt, NULL);
 	err = err ?: trace_bind_int(stmt, 1, value);
+	if (err == 0 && strstr(where, "?2"))
+		err = trace_bind_int(stmt, 2, value2);
 	while (err == 0 && (err = trace_step(stmt)) == 1)
 		err = add_run(trace, compare, stmt);
 	return err;
@@ -124,6 +192,22 @@ static double median_of(const struct compare_group *group, size_t offset, double
 	return median(scratch, group->count);
 }
 
+/* `scratch` is overwritten. */
+static void flag_outliers(struct compare_group *group, double *scratch)
+{
+	double deviation;
+
+	for (size_t i = 0; i < group->count; i++)
+		scratch[i] = fabs(group->runs[i].real_ns - group->real_ns);
+	deviation = median(scratch, group->count);
+	for (size_t i = 0; i < group->count && group->count >= OUTLIER_MIN_N; i++) {
+		struct compare_run *run = &group->runs[i];
+
+		run->outlier = fabs(run->real_ns - group->real_ns) > OUTLIER_DEVIATIONS * MAD_SCALE * deviation;
+		group->outliers += run->outlier;
+	}
+}
+
 static int summarise(struct compare_group *group)
 {
 	auto_free double *scratch = calloc(group->count, sizeof(*scratch));
@@ -131,6 +215,7 @@ static int summarise(struct compare_group *group)
 
 	if (!scratch)
 		return -ENOMEM;
+	group->daemon_ns = median_of(group, offsetof(struct compare_run, daemon_ns), scratch);
 	group->requests = median_of(group, offsetof(struct compare_run, requests), scratch);
 	group->fs_ns = median_of(group, offsetof(struct compare_run, fs_ns), scratch);
 	group->user_ns = median_of(group, offsetof(struct compare_run, user_ns), scratch);
@@ -139,6 +224,7 @@ static int summarise(struct compare_group *group)
 	group->min_real_ns = scratch[0]; /* sorted by the median */
 	err = bootstrap_median(scratch, group->count, &group->low_ns, &group->high_ns);
 	group->has_interval = err == 0;
+	flag_outliers(group, scratch);
 	for (size_t op = 0; op < OP_COUNT; op++) {
 		struct compare_op *o = &group->ops[op];
 
@@ -148,69 +234,32 @@ static int summarise(struct compare_group *group)
 	return err == -ENOMEM ? err : 0;
 }
 
-static const struct compare_run *run_of_round(const struct compare_group *group, int64_t round)
+/*
+ * By workload, the recordings before the native runs, then the other factors, targets in the order that bench was told;
+ * what is compared changes fastest.
+ */
+static int compare_groups(const void *a, const void *b, void *arg)
 {
-	for (size_t i = 0; i < group->count; i++) {
-		if (group->runs[i].round == round)
-			return &group->runs[i];
-	}
-	return NULL;
-}
-
-/* Runs of one round were made under like conditions: their ratio says more than the medians'. */
-static int relate(struct compare_group *group, const struct compare_group *base)
-{
-	auto_free double *ratios = calloc(group->count, sizeof(*ratios));
-	size_t n = 0;
-
-	if (!ratios)
-		return -ENOMEM;
-	for (size_t i = 0; i < group->count; i++) {
-		const struct compare_run *other = run_of_round(base, group->runs[i].round);
-
-		if (other && other->real_ns > 0)
-			ratios[n++] = group->runs[i].real_ns / other->real_ns;
-	}
-	group->has_ratio = n > 0;
-	group->ratio = n ? median(ratios, n) : 0;
-	return 0;
-}
-
-static int relate_all(struct compare *compare, const char *baseline)
-{
-	bool found = !baseline;
-
-	for (size_t i = 0; i < compare->count; i++) {
-		struct compare_group *group = &compare->groups[i];
-
-		for (size_t j = 0; j < compare->count; j++) {
-			const struct compare_group *base = &compare->groups[j];
-
-			if (base->native != group->native || strcmp(base->workload, group->workload) != 0)
-				continue;
-			if (baseline && strcmp(base->target, baseline) != 0)
-				continue;
-			found = true;
-			if (relate(group, base) < 0)
-				return -ENOMEM;
-			break; /* without a name the first one it is */
-		}
-	}
-	return found ? 0 : -EINVAL;
-}
-
-/* By workload, the recordings before the native runs, targets in the order that bench was told. */
-static int compare_groups(const void *a, const void *b)
-{
+	static const enum compare_factor factors[] = { BY_DEVICE, BY_CACHE, BY_OPTION };
+	enum compare_factor by = *(const enum compare_factor *)arg;
 	const struct compare_group *x = a, *y = b;
+	int order = 0;
 
 	if (x->workload_first != y->workload_first)
 		return x->workload_first < y->workload_first ? -1 : 1;
-	if (x->native != y->native)
+	if (x->native != y->native && by != BY_THROUGH)
 		return x->native ? 1 : -1;
-	if (x->order != y->order)
+	for (size_t i = 0; i < ARRAY_SIZE(factors) && by == BY_FS && order == 0; i++)
+		order = strcmp(x->factors[factors[i]], y->factors[factors[i]]);
+	if (order == 0 && x->order != y->order)
 		return x->order < y->order ? -1 : 1;
-	return (x->runs[0].id > y->runs[0].id) - (x->runs[0].id < y->runs[0].id);
+	for (size_t i = 0; i < ARRAY_SIZE(factors) && order == 0; i++)
+		order = factors[i] == by ? 0 : strcmp(x->factors[factors[i]], y->factors[factors[i]]);
+	if (order == 0 && by == BY_OPTION) /* without readahead first, then few threads before many */
+		order = atoi(x->factors[by]) - atoi(y->factors[by]);
+	else if (order == 0 && by != BY_FS && by != BY_WORKLOAD)
+		order = strcmp(x->factors[by], y->factors[by]);
+	return order ?: (x->runs[0].id > y->runs[0].id) - (x->runs[0].id < y->runs[0].id);
 }
 
 static void sort_groups(struct compare *compare)
@@ -227,7 +276,7 @@ static void sort_groups(struct compare *compare)
 				group->workload_first = other->runs[0].id;
 		}
 	}
-	qsort(compare->groups, compare->count, sizeof(*compare->groups), compare_groups);
+	qsort_r(compare->groups, compare->count, sizeof(*compare->groups), compare_groups, &compare->by);
 }
 
 static int compare_totals(const void *a, const void *b, void *arg)
@@ -253,16 +302,16 @@ static void rank_ops(struct compare *compare)
 	qsort_r(compare->top, compare->n_top, sizeof(compare->top[0]), compare_totals, totals);
 }
 
-int compare_load(struct trace *trace, const int64_t *runs, size_t n_runs, int64_t first, const char *baseline,
-	struct compare *ret_compare)
+int compare_load_query(struct trace *trace, const struct compare_query *query, struct compare *ret_compare)
 {
-	struct compare compare = {};
+	struct compare compare = { .by = query->by };
 	int err = 0;
 
-	if (!runs)
-		err = add_runs(trace, &compare, "WHERE workload IS NOT NULL AND id >= ?", first);
-	for (size_t i = 0; runs && i < n_runs && err == 0; i++)
-		err = add_runs(trace, &compare, "WHERE id = ?", runs[i]);
+	if (!query->runs)
+		err = add_runs(trace, &compare,
+			"WHERE workload IS NOT NULL AND id >= ?1 AND (?2 = 0 OR bench = ?2)", query->first, query->bench);
+	for (size_t i = 0; query->runs && i < query->n_runs && err == 0; i++)
+		err = add_runs(trace, &compare, "WHERE id = ?1", query->runs[i], 0);
 	if (err == 0 && !compare.count)
 		err = -ENOENT;
 	if (err == 0)
@@ -272,7 +321,7 @@ int compare_load(struct trace *trace, const int64_t *runs, size_t n_runs, int64_
 		if (i == 0 || compare.groups[i].count < compare.rounds)
 			compare.rounds = compare.groups[i].count;
 	}
-	err = err ?: relate_all(&compare, baseline);
+	err = err ?: compare_relate(&compare, query->baseline);
 	if (err < 0) {
 		compare_free(&compare);
 		return err;
@@ -282,13 +331,20 @@ int compare_load(struct trace *trace, const int64_t *runs, size_t n_runs, int64_
 	return 0;
 }
 
+int compare_load(struct trace *trace, const int64_t *runs, size_t n_runs, int64_t first, const char *baseline,
+	struct compare *ret_compare)
+{
+	return compare_load_query(trace,
+		&(struct compare_query){ .runs = runs, .n_runs = n_runs, .first = first, .baseline = baseline }, ret_compare);
+}
+
 void compare_free(struct compare *compare)
 {
 	for (size_t i = 0; i < compare->count; i++) {
 		struct compare_group *group = &compare->groups[i];
 
-		free(group->workload);
-		free(group->target);
+		for (size_t factor = 0; factor < COMPARE_FACTORS; factor++)
+			free(group->factors[factor]);
 		free(group->runs);
 		for (size_t op = 0; op < OP_COUNT; op++)
 			free(group->ops[op].fs_ns);

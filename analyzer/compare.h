@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * compare.h - runs of workloads side by side: grouped by workload, target and way of access, medians over
- * rounds, and the operations that their time in the filesystem went to.
+ * compare.h - runs of workloads side by side: grouped by what they were made with, medians over rounds, ratios to a
+ * baseline and what can be claimed from them, and the operations that their time in the filesystem went to.
  *
+ * Two groups are compared when they differ in one factor only. Between groups that differ in others nothing is said.
  * The durations of all operations of the runs are in memory at once: 8 bytes each.
  */
 #ifndef FSTAPE_COMPARE_H
@@ -15,10 +16,24 @@
 #include "op.h"
 #include "trace.h"
 
+/* What runs differ in; one of them is what is compared. */
+enum compare_factor {
+	BY_FS,       /* the target */
+	BY_WORKLOAD, /* not worth a claim, but a ratio */
+	BY_CACHE,    /* "cold", "warm" */
+	BY_DEVICE,   /* runs on different devices are one group unless this is compared */
+	BY_OPTION,   /* of the shim: "off", "8": readahead of directories */
+	BY_THROUGH,  /* "shim", "native" */
+	COMPARE_FACTORS,
+};
+
+extern const char *const compare_factor_names[COMPARE_FACTORS]; /* "fs", "workload", ... */
+
 /* The durations of one operation in a group. */
 struct compare_op {
 	int64_t *fs_ns;
 	size_t count, size;
+	size_t least, most; /* in a run */
 	int64_t total_ns;
 	int64_t median_ns;
 	uint64_t errors;
@@ -28,14 +43,26 @@ struct compare_op {
 struct compare_run {
 	int64_t id;
 	int64_t round;
+	bool outlier; /* by the median absolute deviation of its group; never left out */
 	double real_ns, user_ns, sys_ns;
-	double requests; /* and what follows: recordings only */
-	double fs_ns;
+	double requests;   /* and what follows: recordings only */
+	double daemon_ns;  /* CPU time of the recorder */
+	double fs_ns;      /* of all requests, inside the filesystem */
+	double dur_ns;     /* of all requests */
+	double covered_ns; /* in which at least one request was under way */
+};
+
+enum compare_verdict {
+	VERDICT_BASELINE, /* or there is none to compare with */
+	VERDICT_TOO_FEW,  /* rounds for a claim */
+	VERDICT_UNDECIDED,
+	VERDICT_FASTER,
+	VERDICT_SLOWER,
 };
 
 struct compare_group {
-	char *workload;
-	char *target;
+	char *factors[COMPARE_FACTORS]; /* "" where nothing is known or it is not looked at */
+	const char *workload, *target;  /* of these */
 	bool native;
 	int64_t order;          /* of the target, as bench was told */
 	int64_t workload_first; /* least run of the workload: workloads are shown in the order of their first
@@ -45,11 +72,19 @@ struct compare_group {
 	struct compare_op ops[OP_COUNT];
 	/* Over the runs: medians, but min_real_ns. Requests and time in the filesystem are 0 in native
 	 * groups. */
-	double real_ns, min_real_ns, user_ns, sys_ns, requests, fs_ns;
+	double real_ns, min_real_ns, user_ns, sys_ns, requests, fs_ns, daemon_ns;
+	size_t outliers;
 	bool has_interval;
 	double low_ns, high_ns; /* of the median of real_ns */
+	size_t baseline;        /* index of the group that it is compared with; its own: there is no other */
 	bool has_ratio;
 	double ratio; /* of real_ns to the baseline's: the median over the rounds that both have */
+	bool has_ratio_interval;
+	double ratio_low, ratio_high;
+	bool has_p;
+	double p;          /* Mann-Whitney, two-sided, of real_ns to the baseline's */
+	double p_adjusted; /* by Holm's method over the table */
+	enum compare_verdict verdict;
 };
 
 struct compare {
@@ -58,13 +93,24 @@ struct compare {
 	size_t rounds;            /* least number of runs in a group */
 	enum op_id top[OP_COUNT]; /* operations by time in the filesystem over all groups, most first */
 	size_t n_top;
+	enum compare_factor by;
+};
+
+struct compare_query {
+	const int64_t *runs; /* NULL: all that belong to a workload */
+	size_t n_runs;
+	int64_t first;        /* runs NULL: with at least this id; 0: all */
+	int64_t bench;        /* runs NULL: of this benchmark; 0: of any */
+	const char *baseline; /* a level of the factor; NULL: the first one */
+	enum compare_factor by;
 };
 
 /*
- * Reads the given runs; `runs` NULL: all that belong to a workload and have an id of at least `first`.
- * `baseline` is a target's name; NULL: the first. -ENOENT: nothing to compare; -EINVAL: no such baseline;
- * other errors are of trace.h.
+ * -ENOENT: nothing to compare; -EINVAL: no such baseline; other errors are of trace.h.
  */
+int compare_load_query(struct trace *trace, const struct compare_query *query, struct compare *ret_compare);
+
+/* The same by filesystem. */
 int compare_load(struct trace *trace, const int64_t *runs, size_t n_runs, int64_t first, const char *baseline,
 	struct compare *ret_compare);
 void compare_free(struct compare *compare);

@@ -17,4 +17,7 @@ int compare_print(
 /* A row per group and operation, the most time first. */
 void compare_ops_table(const struct compare *compare, struct table *table);
 
+/* A row per run: every round, none left out. */
+void compare_rounds_table(const struct compare *compare, struct table *table);
+
 #endif

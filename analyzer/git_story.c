@@ -165,15 +165,14 @@ void git_story_remove(const char *path, int dir_fd)
 }
 
 /* 1: it was left over and is in the database now; 0: alive; -errno after a message. */
-static int recover_story(struct trace *trace, int64_t run)
+static int recover_story(struct trace *trace, int64_t run, const char *path)
 {
-	auto_free char *path = trace_story_dir(trace_path(trace), run);
-	int auto_close fd = path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW) : -1;
+	int auto_close fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	struct git_source source = { .dirfd = fd };
 	int err;
 
 	if (fd < 0)
-		return path && errno == ENOENT ? 0 : log_errno(errno, "%s", path ?: trace_path(trace));
+		return errno == ENOENT ? 0 : log_errno(errno, "%s", path);
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return 0;
 	err = git_story_import(trace, run, &source);
@@ -224,8 +223,10 @@ int git_story_recover(struct trace *trace)
 	for (int i = 0; i < count && err >= 0; i++) {
 		auto_free char *dir = trace_story_dir(trace_path(trace), runs[i]);
 
-		if (dir && access(dir, F_OK) == 0)
-			err = recover_story(trace, runs[i]);
+		if (!dir)
+			err = log_errno(ENOMEM, "%s", trace_path(trace));
+		else if (access(dir, F_OK) == 0)
+			err = recover_story(trace, runs[i], dir);
 		else
 			err = attribute(trace, runs[i]) ?: 1;
 		done += err > 0;

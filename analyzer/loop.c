@@ -89,23 +89,35 @@ static int attach(struct loop *loop, int control, const char *node_dir)
 	return -EBUSY;
 }
 
-int loop_attach(const char *image_dir, const char *node_dir, int64_t size, struct loop *ret_loop)
+/* Takes over `image_fd`, also when it fails. */
+static int attach_image(int image_fd, const char *node_dir, struct loop *ret_loop)
 {
 	int auto_close control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
-	struct loop loop = LOOP_NONE;
-	int err;
+	struct loop loop = { .image_fd = image_fd, .device_fd = -1 };
+	int err = control >= 0 ? attach(&loop, control, node_dir)
+			       : log_errno(errno,
+					 "/dev/loop-control: cannot make loop devices (is the module 'loop' loaded, and "
+					 "are you root?); --fs dir=PATH works without");
 
-	if (control < 0)
-		return log_errno(errno,
-			"/dev/loop-control: cannot make loop devices (is the module 'loop' loaded, and "
-			"are you root?); --fs dir=PATH works without");
-	err = make_image(image_dir, size, &loop.image_fd);
-	err = err ?: attach(&loop, control, node_dir);
 	if (err < 0)
 		loop_close(&loop);
 	else
 		*ret_loop = loop;
 	return err;
+}
+
+int loop_attach(const char *image_dir, const char *node_dir, int64_t size, struct loop *ret_loop)
+{
+	int fd = -1, err = make_image(image_dir, size, &fd);
+
+	return err ?: attach_image(fd, node_dir, ret_loop);
+}
+
+int loop_attach_file(const char *path, const char *node_dir, struct loop *ret_loop)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+
+	return fd < 0 ? log_errno(errno, "%s", path) : attach_image(fd, node_dir, ret_loop);
 }
 
 void loop_close(struct loop *loop)

@@ -24,6 +24,9 @@ struct loop {
  */
 int loop_attach(const char *image_dir, const char *node_dir, int64_t size, struct loop *ret_loop);
 
+/* The same with an image file that the user has: nobody else may use it meanwhile. */
+int loop_attach_file(const char *path, const char *node_dir, struct loop *ret_loop);
+
 /* Lets go: the device detaches at once, or when its filesystem is unmounted. */
 void loop_close(struct loop *loop);
 

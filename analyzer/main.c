@@ -7,8 +7,8 @@
 #include "base.h"
 #include "command.h"
 
-extern const struct command cmd_record, cmd_runs, cmd_stats, cmd_git, cmd_query, cmd_report, cmd_compare, cmd_replay, cmd_bench,
-	cmd_recover, cmd_check;
+extern const struct command cmd_record, cmd_runs, cmd_stats, cmd_git, cmd_query, cmd_report, cmd_export, cmd_compare,
+	cmd_replay, cmd_bench, cmd_recover, cmd_check;
 
 /* In the order of help. */
 static const struct command *const commands[] = {
@@ -18,6 +18,7 @@ static const struct command *const commands[] = {
 	&cmd_git,
 	&cmd_query,
 	&cmd_report,
+	&cmd_export,
 	&cmd_compare,
 	&cmd_replay,
 	&cmd_bench,

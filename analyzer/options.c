@@ -232,6 +232,54 @@ int options_parse(const struct option_set *sets, size_t count, char **argv, size
 	return words;
 }
 
+static void add_word(struct strbuf *json, const char *name, const char *value)
+{
+	struct strbuf auto_strbuf word = {};
+
+	strbuf_addf(&word, value ? "--%s=%s" : "--%s", name, value);
+	strbuf_addf(json, json->len > 1 ? "," : "");
+	if (word.buf)
+		strbuf_add_json(json, word.buf, word.len);
+	json->failed |= word.failed;
+}
+
+static void add_option(struct strbuf *json, const struct option *option, const void *value)
+{
+	const struct text_list *list = value;
+	char number[24];
+
+	switch (option->type) {
+	case OPTION_FLAG:
+		if (*(const bool *)value)
+			add_word(json, option->name, NULL);
+		break;
+	case OPTION_CHOICE:
+	case OPTION_TEXT:
+		if (*(const char *const *)value)
+			add_word(json, option->name, *(const char *const *)value);
+		break;
+	case OPTION_LIST:
+		for (size_t i = 0; i < list->count; i++)
+			add_word(json, option->name, list->items[i]);
+		break;
+	case OPTION_INT:
+	case OPTION_SIZE:
+		snprintf(number, sizeof(number), "%lld", (long long)*(const int64_t *)value);
+		add_word(json, option->name, number);
+		break;
+	}
+}
+
+void options_words(const struct option_set *set, const char *but, struct strbuf *json)
+{
+	strbuf_addf(json, "[");
+	for (const struct option *option = set->table; option && option->name; option++) {
+		if (strcmp(option->name, but) != 0)
+			add_option(json, option, (const char *)set->values + option->offset);
+	}
+	strbuf_addf(json, "]");
+}
+
 void options_free(const struct option_set *sets, size_t count)
 {
 	for (size_t i = 0; i < count; i++)

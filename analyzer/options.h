@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base.h"
+
 enum option_type {
 	OPTION_FLAG,   /* bool */
 	OPTION_TEXT,   /* const char * */
@@ -56,6 +58,12 @@ int options_init(const struct option_set *sets, size_t count);
  * on standard error.
  */
 int options_parse(const struct option_set *sets, size_t count, char **argv, size_t command_after);
+
+/*
+ * The values as a JSON array of words that options_parse() makes the same values of; rows that have no value, and the
+ * one called `but`, are left out.
+ */
+void options_words(const struct option_set *set, const char *but, struct strbuf *json);
 
 /* Frees what lists hold. */
 void options_free(const struct option_set *sets, size_t count);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "repository.h"
 
+#include <fcntl.h>
 #include <fts.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,6 +10,10 @@
 
 #include "base.h"
 #include "child.h"
+#include "files.h"
+#include "isolate.h"
+
+#define READ_SIZE (1 << 20)
 
 static const char config_text[] =
 	"[gc]\n\tauto = 0\n"
@@ -172,16 +177,66 @@ int repository_make(
 	return err;
 }
 
+/* Not by git-archive, which leaves out what the repository's own attributes tell it to. */
+int repository_make_tar(struct repository *repo)
+{
+	auto_free char *tree = NULL;
+	char *clone[] = { "git", "clone", "-q", repo->url, NULL, NULL };
+	char *tar[] = { "tar", "--exclude=./.git", "-cf", NULL, "-C", NULL, ".", NULL };
+	int err;
+
+	if (repo->tar)
+		return 0;
+	if (asprintf(&repo->tar, "%s.tar", repo->dir) < 0 || asprintf(&tree, "%s.tree", repo->dir) < 0)
+		return log_errno(ENOMEM, "%s", repo->dir);
+	clone[4] = tar[5] = tree;
+	tar[3] = repo->tar;
+	err = child_must("making a tar", clone, &(struct child_options){});
+	err = err ?: child_must("making a tar", tar, &(struct child_options){});
+	if (err == 0)
+		folder_remove(tree);
+	return err;
+}
+
+static void read_through(const char *path, char *buf, size_t size)
+{
+	int auto_close fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	while (fd >= 0 && read(fd, buf, size) > 0)
+		;
+}
+
+int repository_warm(const struct repository *repo)
+{
+	char *roots[] = { repo->dir, repo->tar, NULL };
+	FTS *fts = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+	auto_free char *buf = malloc(READ_SIZE);
+
+	if (!fts || !buf) {
+		int err = log_errno(errno, "%s", repo->dir);
+
+		if (fts)
+			fts_close(fts);
+		return err;
+	}
+	for (FTSENT *entry; (entry = fts_read(fts)) && !isolate_stopped();) {
+		if (entry->fts_info == FTS_F)
+			read_through(entry->fts_accpath, buf, READ_SIZE);
+	}
+	fts_close(fts);
+	return isolate_stopped() ? -ECANCELED : 0;
+}
+
 void repository_free(struct repository *repo)
 {
 	free(repo->dir);
 	free(repo->url);
+	free(repo->tar);
 	free(repo->origin);
 	*repo = (struct repository){};
 }
 
-/* Files and symlinks below `dir`, apart from the .git folder. */
-static int count_files(const char *dir, uint32_t *ret_files)
+int repository_count_files(const char *dir, uint32_t *ret_files)
 {
 	char *roots[] = { (char *)dir, NULL };
 	FTS *fts = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_NOSTAT, NULL);
@@ -213,7 +268,7 @@ int repository_check(const struct repository *repo, const char *dir, const char 
 	int err = resolve(dir, "HEAD", head);
 
 	err = err ?: child_must(what, status, &(struct child_options){ .cwd = dir, .output = &out });
-	if (err == 0 && (err = count_files(dir, &files)) < 0)
+	if (err == 0 && (err = repository_count_files(dir, &files)) < 0)
 		log_errno(err, "%s: cannot read %s", what, dir);
 	if (err < 0)
 		return err;

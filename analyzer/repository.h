@@ -15,6 +15,7 @@
 struct repository {
 	char *dir;    /* bare, ours: nobody changes it while we measure */
 	char *url;    /* file://DIR: clones go through git's transport, as from a server */
+	char *tar;    /* a tar of head's tree, beside it; NULL: nobody has asked for it */
 	char *origin; /* in words: where it came from */
 	char head[COMMIT_ID_SIZE];
 	char parent[COMMIT_ID_SIZE]; /* of head, the first one; "" when there is none */
@@ -36,6 +37,15 @@ int repository_git_version(char **ret_version);
  * standard error. */
 int repository_make(struct repository *ret_repo, const char *dir, const char *path,
 	const struct genrepo_options *options);
+/* Makes repo->tar. Messages on standard error. */
+int repository_make_tar(struct repository *repo);
+
+/* Reads the repository's files once, so that they are in the kernel's page cache. */
+int repository_warm(const struct repository *repo);
+
+/* Files and symlinks below `dir`, apart from its .git. 0 or -errno. */
+int repository_count_files(const char *dir, uint32_t *ret_files);
+
 void repository_free(struct repository *repo);
 
 /*

@@ -36,4 +36,15 @@ int64_t median_int(int64_t *values, size_t n);
  */
 int bootstrap_median(const double *values, size_t n, double *ret_low, double *ret_high);
 
+/*
+ * The two-sided p of the Mann-Whitney U test that the two samples are of one distribution: exact without ties when one
+ * of them has at most 8 values, else by the normal distribution, corrected for ties and continuity. (So does
+ * scipy.stats.mannwhitneyu with method="auto".) 1 when all values are the same. n > 0; -ENOMEM.
+ */
+int mann_whitney(const double *x, size_t n, const double *y, size_t m, double *ret_p);
+
+#define OUTLIER_MIN_N      5   /* below it the deviation says nothing */
+#define OUTLIER_DEVIATIONS 3.5 /* robust standard deviations: Iglewicz and Hoaglin, 1993 */
+#define MAD_SCALE          1.4826 /* of the median absolute deviation, to estimate a standard deviation */
+
 #endif

@@ -93,6 +93,11 @@ static void write_line(struct table *table)
 	table->line.len = 0;
 }
 
+static bool is_json(const struct table *table)
+{
+	return table->format == TABLE_JSON || table->format == TABLE_NDJSON;
+}
+
 /* What stands before the first row. */
 static void begin_rows(struct table *table)
 {
@@ -107,8 +112,8 @@ static void begin_rows(struct table *table)
 		table_html_begin(table);
 		return;
 	}
-	if (table->format == TABLE_JSON) {
-		strbuf_addf(&table->line, "[");
+	if (is_json(table)) {
+		strbuf_addf(&table->line, table->format == TABLE_JSON ? "[" : "");
 		return;
 	}
 	for (size_t i = 0, n = 0; i < table->n_columns; i++) {
@@ -137,8 +142,10 @@ static struct table_column *next_cell(struct table *table)
 		return NULL;
 	if (table->format == TABLE_CSV && table->shown)
 		strbuf_addf(&table->line, ",");
-	if (table->format == TABLE_JSON) {
-		strbuf_addf(&table->line, table->shown ? "," : table->rows ? ",\n{" : "\n{");
+	if (is_json(table)) {
+		if (!table->shown && table->format == TABLE_JSON)
+			strbuf_addf(&table->line, table->rows ? ",\n" : "\n");
+		strbuf_addf(&table->line, table->shown ? "," : "{");
 		strbuf_add_json(&table->line, column->name, strlen(column->name));
 		strbuf_addf(&table->line, ":");
 	}
@@ -156,7 +163,7 @@ void table_null(struct table *table)
 		table_text_cell(table, "", 0);
 	else if (table->format == TABLE_HTML)
 		table_html_text(table, "", 0);
-	else if (table->format == TABLE_JSON)
+	else if (is_json(table))
 		strbuf_addf(&table->line, "null");
 }
 
@@ -164,9 +171,9 @@ static void data_int(struct table *table, const struct table_column *column, int
 {
 	char time[40];
 
-	if (column->kind == COLUMN_BOOL && table->format == TABLE_JSON)
+	if (column->kind == COLUMN_BOOL && is_json(table))
 		strbuf_addf(&table->line, value ? "true" : "false");
-	else if (column->kind == COLUMN_TIME && table->format == TABLE_JSON)
+	else if (column->kind == COLUMN_TIME && is_json(table))
 		strbuf_addf(&table->line, "\"%s\"", format_time(value, false, time));
 	else if (column->kind == COLUMN_TIME)
 		strbuf_addf(&table->line, "%s", format_time(value, false, time));
@@ -210,7 +217,7 @@ void table_real(struct table *table, double value)
 		table_text_real(table, column, value);
 	else if (table->format == TABLE_HTML)
 		table_html_real(table, column, value);
-	else if (table->format == TABLE_JSON && !isfinite(value))
+	else if (is_json(table) && !isfinite(value))
 		strbuf_addf(&table->line, "null");
 	else
 		add_real(&table->line, value);
@@ -269,7 +276,7 @@ void table_end_row(struct table *table)
 	else if (table->format == TABLE_HTML)
 		table_html_end_row(table);
 	else
-		strbuf_addf(&table->line, table->format == TABLE_JSON ? "}" : "\r\n");
+		strbuf_addf(&table->line, table->format == TABLE_JSON ? "}" : is_json(table) ? "}\n" : "\r\n");
 	table->cell = table->shown = 0;
 	table->rows++;
 	if (table->line.len >= 1 << 16)

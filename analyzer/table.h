@@ -6,6 +6,7 @@
  *               would obey, and those that are not UTF-8, are escaped as \xNN
  *   TABLE_CSV   RFC 4180 with a header line, bytes as they are, durations in ns
  *   TABLE_JSON  an array of objects, durations in ns; bytes that are not UTF-8 become U+FFFD
+ *   TABLE_NDJSON  the same objects, one on each line, and no array around them
  *   TABLE_HTML  a <table> of a page, its cells as in TABLE_TEXT, escaped by html.h
  *
  * Make a table, add its columns, then for each row every column's cell in order and table_end_row(); print
@@ -20,7 +21,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum table_format { TABLE_TEXT, TABLE_CSV, TABLE_JSON, TABLE_HTML };
+enum table_format { TABLE_TEXT, TABLE_CSV, TABLE_JSON, TABLE_NDJSON, TABLE_HTML };
 
 enum column_kind {
 	COLUMN_ANY,      /* whatever its cells are; right-aligned when all are numbers */

@@ -5,23 +5,22 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mount.h>
-#include <sys/stat.h>
 
 #include "child.h"
-#include "files.h"
 
-#define MAX_WORDS 64
 #define MIB       ((int64_t)1 << 20)
 
 /* Nothing may be initialised in the background while we measure: ext* would do so for minutes. */
 #define EXT_NOT_LAZY "lazy_itable_init=0,lazy_journal_init=0"
 
 static const struct target_type types[] = {
-	{ "ext3", "e2fsprogs", { "-q", "-F", "-E", EXT_NOT_LAZY }, 16 * MIB },
-	{ "ext4", "e2fsprogs", { "-q", "-F", "-E", EXT_NOT_LAZY }, 16 * MIB },
-	{ "xfs", "xfsprogs", { "-q", "-f" }, 300 * MIB },
-	{ "btrfs", "btrfs-progs", { "-q", "-f" }, 128 * MIB },
+	{ "ext3", "e2fsprogs", { "-q", "-F", "-E", EXT_NOT_LAZY }, 16 * MIB, TARGET_BLOCK, NULL },
+	{ "ext4", "e2fsprogs", { "-q", "-F", "-E", EXT_NOT_LAZY }, 16 * MIB, TARGET_BLOCK, NULL },
+	{ "xfs", "xfsprogs", { "-q", "-f" }, 300 * MIB, TARGET_BLOCK, NULL },
+	{ "btrfs", "btrfs-progs", { "-q", "-f" }, 128 * MIB, TARGET_BLOCK, NULL },
+	{ "f2fs", "f2fs-tools", { "-q", "-f" }, 64 * MIB, TARGET_BLOCK, NULL },
+	{ "tmpfs", NULL, {}, 0, TARGET_MEMORY, NULL },
+	{ "overlay", "e2fsprogs", { "-q", "-F", "-E", EXT_NOT_LAZY }, 16 * MIB, TARGET_OVERLAY, "ext4" },
 };
 
 void target_names(struct strbuf *text)
@@ -58,16 +57,28 @@ static size_t target_length(const char *spec)
 	return strlen(spec);
 }
 
+/* Where the value of "mkfs=..." and its like goes; NULL: unknown, or it has one already. */
+static char **member_of(struct target *target, const char *part)
+{
+	char **member = strncmp(part, "mkfs=", 5) == 0	? &target->mkfs_options :
+			strncmp(part, "mount=", 6) == 0 ? &target->mount_options :
+			strncmp(part, "label=", 6) == 0 && part[6] ? &target->label : NULL;
+
+	return member && !*member ? member : NULL;
+}
+
 static int parse_options(struct target *target, char *text)
 {
 	for (char *part; (part = strsep(&text, ":"));) {
-		char **member = strncmp(part, "mkfs=", 5) == 0    ? &target->mkfs_options
-				: strncmp(part, "mount=", 6) == 0 ? &target->mount_options
-								  : NULL;
+		char **member = member_of(target, part);
 
-		if (!member || *member) {
+		if (strcmp(part, "raid1") == 0 && strcmp(target->type->name, "btrfs") == 0 && !target->raid1) {
+			target->raid1 = true;
+			continue;
+		}
+		if (!member) {
 			log_msg("--fs: '%s': '%s' is not understood; a target is "
-				"NAME[:mkfs=OPTIONS][:mount=OPTIONS]",
+				"NAME[:mkfs=OPTIONS][:mount=OPTIONS][:label=TEXT], or btrfs:raid1",
 				target->name, part);
 			return -EINVAL;
 		}
@@ -75,7 +86,20 @@ static int parse_options(struct target *target, char *text)
 		if (!*member)
 			return log_errno(ENOMEM, "--fs");
 	}
-	return 0;
+	if (!target->label)
+		return 0;
+	free(target->name);
+	target->name = strdup(target->label);
+	return target->name ? 0 : log_errno(ENOMEM, "--fs");
+}
+
+/* What mkfs is not run for has no use for its options. */
+static int check_options(const struct target *target)
+{
+	if (target->type->kind != TARGET_MEMORY || !target->mkfs_options)
+		return 0;
+	log_msg("--fs: '%s': there is no mkfs for %s", target->name, target->type->name);
+	return -EINVAL;
 }
 
 static int parse_target(const char *spec, size_t len, struct target *ret_target)
@@ -101,7 +125,7 @@ static int parse_target(const char *spec, size_t len, struct target *ret_target)
 			text, names.buf ?: "");
 		return -EINVAL;
 	}
-	return text[name_len] ? parse_options(ret_target, text + name_len + 1) : 0;
+	return (text[name_len] ? parse_options(ret_target, text + name_len + 1) : 0) ?: check_options(ret_target);
 }
 
 int targets_parse(const char *spec, struct target **targets, size_t *count)
@@ -120,7 +144,8 @@ int targets_parse(const char *spec, struct target **targets, size_t *count)
 			return err;
 		for (size_t i = 0; i + 1 < *count; i++) {
 			if (strcmp(grown[i].name, grown[*count - 1].name) == 0) {
-				log_msg("--fs: '%s' is there twice", grown[i].name);
+				log_msg("--fs: '%s' is there twice; label=TEXT gives a name of its own",
+					grown[i].name);
 				return -EINVAL;
 			}
 		}
@@ -136,6 +161,7 @@ void targets_free(struct target *targets, size_t count)
 		free(targets[i].name);
 		free(targets[i].mkfs_options);
 		free(targets[i].mount_options);
+		free(targets[i].label);
 		free(targets[i].dir);
 	}
 	free(targets);
@@ -157,10 +183,48 @@ static bool have_program(const char *name)
 	return false;
 }
 
-int target_check(const struct target *target, const struct target_options *options)
+/* Whether the kernel knows the type, or can load it: /proc/filesystems has "nodev\tNAME" and "\tNAME" lines. */
+static bool kernel_has(const char *type)
 {
+	struct strbuf auto_strbuf text = {};
+	auto_free char *line = NULL, *module = NULL;
+	char *probe[] = { "modprobe", "-q", "--", NULL, NULL };
+
+	for (int attempt = 0; attempt < 2; attempt++) {
+		text.len = 0;
+		if (read_file_at(AT_FDCWD, "/proc/filesystems", 1 << 20, &text) < 0 || !text.buf)
+			return true; /* mount will tell */
+		free(line);
+		if (asprintf(&line, "\t%s\n", type) < 0)
+			return true;
+		if (strstr(text.buf, line))
+			return true;
+		if (attempt == 0 && !module && (module = strdup(type))) {
+			probe[3] = module;
+			child_run(probe, &(struct child_options){}, NULL);
+		}
+	}
+	return false;
+}
+
+static int check_programs(const struct target *target)
+{
+	const struct target_type *type = target->type;
 	char mkfs[32];
 
+	if (!kernel_has(type->name)) {
+		log_msg("%s: this kernel does not support %s", target->name, type->name);
+		return -ENODEV;
+	}
+	snprintf(mkfs, sizeof(mkfs), "mkfs.%s", type->below ?: type->name);
+	if (!type->package || have_program(mkfs))
+		return 0;
+	log_msg("%s: %s is not installed (Debian package: %s)", target->name, mkfs, type->package);
+	return -ENOENT;
+}
+
+int target_check(const struct target *target, int64_t size)
+{
 	if (!target->type)
 		return access(target->dir, R_OK | W_OK | X_OK) == 0 ? 0
 								    : log_errno(errno, "%s", target->name);
@@ -169,13 +233,9 @@ int target_check(const struct target *target, const struct target_options *optio
 			target->name);
 		return -EPERM;
 	}
-	snprintf(mkfs, sizeof(mkfs), "mkfs.%s", target->type->name);
-	if (!have_program(mkfs)) {
-		log_msg("%s: %s is not installed (Debian package: %s)", target->name, mkfs,
-			target->type->package);
+	if (check_programs(target) < 0)
 		return -ENOENT;
-	}
-	if (options->size < target->type->min_size) {
+	if (size && size < target->type->min_size) {
 		log_msg("%s: needs an image of at least %lld MiB (--size)", target->name,
 			(long long)(target->type->min_size / MIB));
 		return -EINVAL;
@@ -183,136 +243,60 @@ int target_check(const struct target *target, const struct target_options *optio
 	return 0;
 }
 
-/* mkfs.NAME, its fixed options, the user's (cut at spaces in `text`, which is changed) and the device, if not
- * NULL. */
-static int mkfs_words(const struct target *target, char *program, size_t program_size, char *text,
-	const char *device, char *words[static MAX_WORDS])
+int target_mkfs_words(const struct target *target, char *text, char program[static 32], const char *const *devices,
+	size_t n_devices, char *words[static TARGET_MAX_WORDS])
 {
+	static const char *const raid1[] = { "-d", "raid1", "-m", "raid1" };
+	const struct target_type *type = target->type;
 	size_t n = 0;
 
-	snprintf(program, program_size, "mkfs.%s", target->type->name);
+	snprintf(program, 32, "mkfs.%s", type->below ?: type->name);
 	words[n++] = program;
-	for (size_t i = 0; i < ARRAY_SIZE(target->type->mkfs) && target->type->mkfs[i]; i++)
-		words[n++] = (char *)target->type->mkfs[i];
+	for (size_t i = 0; i < ARRAY_SIZE(type->mkfs) && type->mkfs[i]; i++)
+		words[n++] = (char *)type->mkfs[i];
+	for (size_t i = 0; target->raid1 && i < ARRAY_SIZE(raid1); i++)
+		words[n++] = (char *)raid1[i];
 	for (char *word; (word = strsep(&text, " "));) {
-		if (n + 2 >= MAX_WORDS)
+		if (n + n_devices + 1 >= TARGET_MAX_WORDS)
 			return -E2BIG;
 		if (*word)
 			words[n++] = word;
 	}
-	words[n++] = (char *)device;
+	for (size_t i = 0; i < n_devices; i++)
+		words[n++] = (char *)devices[i];
 	words[n] = NULL;
 	return 0;
 }
 
-static int make_filesystem(const struct target *target, const char *device)
+size_t target_devices(const struct target *target)
+{
+	if (!target->type || target->type->kind == TARGET_MEMORY)
+		return 0;
+	return target->raid1 ? 2 : 1;
+}
+
+static void describe_mkfs(const struct target *target, struct strbuf *json)
 {
 	auto_free char *text = strdup(target->mkfs_options ?: "");
-	char program[32], *words[MAX_WORDS];
-	int err = text ? mkfs_words(target, program, sizeof(program), text, device, words) : -ENOMEM;
-
-	if (err < 0)
-		return log_errno(err, "%s", target->name);
-	return child_must(target->name, words, &(struct child_options){});
-}
-
-/* mount(8) rather than mount(2): it tells options of the mount from those of the filesystem, and explains
- * failures. */
-static int mount_device(const struct target *target, const char *device, const char *mountpoint)
-{
-	char *words[] = { "mount", "-n", "-t", (char *)target->type->name, "-o",
-		target->mount_options ?: "defaults", (char *)device, (char *)mountpoint, NULL };
-
-	return child_must(target->name, words, &(struct child_options){});
-}
-
-static void unmount(const char *mountpoint)
-{
-	for (int i = 0; i < 50; i++) {
-		if (umount2(mountpoint, UMOUNT_NOFOLLOW) == 0 || errno != EBUSY)
-			return;
-		usleep(20000);
-	}
-	umount2(mountpoint, UMOUNT_NOFOLLOW | MNT_DETACH);
-}
-
-static int make_image_place(
-	const struct target *target, const struct target_options *options, struct place *place)
-{
-	char *mountpoint;
-	int err = loop_attach(options->image_dir, options->work_dir, options->size, &place->loop);
-
-	err = err ?: make_filesystem(target, place->loop.device);
-	err = err ?: folder_make_temp(options->work_dir, target->type->name, &mountpoint);
-	if (err < 0)
-		return err;
-	err = mount_device(target, place->loop.device, mountpoint);
-	if (err < 0) {
-		rmdir(mountpoint);
-		free(mountpoint);
-		return err;
-	}
-	place->mountpoint = mountpoint;
-	if (asprintf(&place->dir, "%s/bench", mountpoint) < 0)
-		return log_errno(ENOMEM, "%s", target->name);
-	return mkdir(place->dir, 0755) == 0 ? 0 : log_errno(errno, "%s", place->dir);
-}
-
-int place_make(const struct target *target, const struct target_options *options, struct place *ret_place)
-{
-	struct place place = { .loop = LOOP_NONE };
-	int err;
-
-	if (target->type)
-		err = make_image_place(target, options, &place);
-	else
-		err = folder_make_temp(target->dir, "fstape-bench", &place.dir);
-	if (err < 0)
-		place_remove(&place);
-	else
-		*ret_place = place;
-	return err;
-}
-
-void place_remove(struct place *place)
-{
-	if (place->mountpoint) {
-		unmount(place->mountpoint);
-		rmdir(place->mountpoint);
-	} else if (place->dir) {
-		folder_remove(place->dir);
-	}
-	loop_close(&place->loop);
-	free(place->mountpoint);
-	free(place->dir);
-	*place = (struct place){ .loop = LOOP_NONE };
-}
-
-int place_sync(const struct place *place)
-{
-	int auto_close fd = open(place->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	if (fd < 0 || syncfs(fd) < 0)
-		return log_errno(errno, "%s: cannot sync", place->dir);
-	if (place->loop.image_fd >= 0 && fsync(place->loop.image_fd) < 0)
-		return log_errno(errno, "%s: cannot sync the image", place->dir);
-	return 0;
-}
-
-void target_describe(const struct target *target, const struct target_options *options, struct strbuf *json)
-{
-	auto_free char *text = strdup(target->mkfs_options ?: "");
-	char program[32], *words[MAX_WORDS];
+	char program[32], *words[TARGET_MAX_WORDS];
 	struct strbuf auto_strbuf line = {};
 
-	if (!target->type || !text || mkfs_words(target, program, sizeof(program), text, NULL, words) < 0)
+	if (!text || target_mkfs_words(target, text, program, NULL, 0, words) < 0)
 		return;
 	for (size_t i = 0; words[i]; i++)
 		strbuf_addf(&line, "%s%s", i ? " " : "", words[i]);
 	strbuf_addf(json, ",\"mkfs\":");
 	strbuf_add_json(json, line.buf ?: "", line.len);
+}
+
+void target_describe(const struct target *target, struct strbuf *json)
+{
+	const char *mount = target->mount_options ?: "defaults";
+
+	if (!target->type)
+		return;
+	if (target_devices(target))
+		describe_mkfs(target, json);
 	strbuf_addf(json, ",\"mount\":");
-	strbuf_add_json(
-		json, target->mount_options ?: "defaults", strlen(target->mount_options ?: "defaults"));
-	strbuf_addf(json, ",\"image_bytes\":%lld", (long long)options->size);
+	strbuf_add_json(json, mount, strlen(mount));
 }

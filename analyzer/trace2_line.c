@@ -6,6 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#define LAST_YEAR 2200	/* whose ns since 1970, and sums with what follows, 64 bits hold */
+#define LONGEST_S 1e8	/* a process that runs for three years */
+
 /* "2026-11-30T12:59:24.865714Z" */
 static int64_t parse_time(const char *text)
 {
@@ -13,7 +16,8 @@ static int64_t parse_time(const char *text)
 	int micros, end = 0;
 
 	if (!text || sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d.%6dZ%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday,
-			    &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &micros, &end) != 7 || !end || micros < 0)
+			    &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &micros, &end) != 7 || !end || micros < 0 ||
+		tm.tm_year < 1970 || tm.tm_year > LAST_YEAR)
 		return NO_TIME;
 	tm.tm_year -= 1900;
 	tm.tm_mon--;
@@ -26,7 +30,7 @@ static int64_t seconds(const struct trace2_line *line, const char *name)
 	const json_t *value = json_object_get(line->json, name);
 	double s = json_number_value(value);
 
-	if (!json_is_number(value) || !(s >= 0 && s < 1e9))
+	if (!json_is_number(value) || !(s >= 0 && s < LONGEST_S))
 		return NO_TIME;
 	return llround(s * 1e9);
 }

@@ -9,6 +9,7 @@
  *   handle.c    open files and directories
  *   path.c      ids of paths, for events
  *   who.c       the threads behind requests, for events
+ *   readahead.c threads that look at what an opened directory holds, when asked for
  *   recorder.c  events -> spool -> database
  *   mount.c     a connection to the kernel: session.c has what is agreed with it, worker.c the threads that read
  *               its requests
@@ -45,6 +46,7 @@ struct fs {
 	struct who_table *who;
 	struct lock_table *locks;
 	struct recorder *recorder; /* NULL with `norecord` */
+	struct readahead *readahead;	 /* NULL: off */
 	struct mount *mounts;		 /* the one asked for, then those inside it */
 	struct mountinfo *source_mounts; /* as they were before ours */
 	const struct fuse_args *mount_args; /* libfuse's options; borrowed */

@@ -20,6 +20,7 @@
 #include "mountinfo.h"
 #include "node.h"
 #include "path.h"
+#include "readahead.h"
 #include "recorder.h"
 #include "runinfo.h"
 #include "session.h"
@@ -184,8 +185,9 @@ static void announce(struct fs *fs, struct daemon *daemon)
 
 static int mount_and_serve(struct fs *fs, struct daemon *daemon, int signal_fd)
 {
-	int err = mount_start(fs->mounts);
+	int err = readahead_start(fs, &fs->readahead);
 
+	err = err ?: mount_start(fs->mounts);
 	if (err == 0) {
 		note_capabilities(fs);
 		submounts_start(fs);
@@ -194,6 +196,7 @@ static int mount_and_serve(struct fs *fs, struct daemon *daemon, int signal_fd)
 	}
 	for (struct mount *mount = fs->mounts; mount; mount = mount->next)
 		mount_stop(mount);
+	readahead_stop(fs->readahead);
 	lock_table_stop(fs);
 	return err;
 }

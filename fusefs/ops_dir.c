@@ -10,6 +10,7 @@
 #include "handle.h"
 #include "node.h"
 #include "path.h"
+#include "readahead.h"
 #include "worker.h"
 
 #define XXH_INLINE_ALL
@@ -91,6 +92,7 @@ int64_t do_opendir(struct fs *fs, struct call *c)
 		return -ENOMEM;
 	c->fh_id = c->fh->id;
 	c->fi->fh = (uintptr_t)c->fh;
+	readahead_directory(fs->readahead, fd);
 	if (fs->options.cache == CACHE_ALWAYS)
 		c->fi->keep_cache = c->fi->cache_readdir = 1;
 	return 0;

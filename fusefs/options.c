@@ -10,6 +10,7 @@
 #include <fuse_lowlevel.h>
 
 #include "base.h"
+#include "readahead.h"
 #include "spool.h"
 
 #define DEFAULT_SPOOL (32ull << 20)
@@ -18,7 +19,7 @@
 /* What fuse_opt fills; words are turned into values afterwards. */
 struct raw {
 	struct options *options;
-	char *db, *label, *cache, *overflow, *load, *data, *spool, *entry_timeout, *attr_timeout, *threads, *ready_fd, *max_db, *keep_runs;
+	char *db, *label, *cache, *overflow, *load, *data, *spool, *entry_timeout, *attr_timeout, *threads, *ready_fd, *max_db, *keep_runs, *dir_readahead;
 	char *source, *mountpoint;
 	int too_many;
 };
@@ -38,6 +39,7 @@ static const struct fuse_opt option_table[] = {
 	{ "entry_timeout=%s", offsetof(struct raw, entry_timeout), 0 },
 	{ "attr_timeout=%s", offsetof(struct raw, attr_timeout), 0 },
 	{ "threads=%s", offsetof(struct raw, threads), 0 },
+	{ "dir_readahead=%s", offsetof(struct raw, dir_readahead), 0 },
 	{ "ready_fd=%s", offsetof(struct raw, ready_fd), 0 },
 	FUSE_OPT_KEY("allow_other", KEY_ALLOW_OTHER),
 	FUSE_OPT_KEY("allow_root", KEY_ALLOW_OTHER),
@@ -94,6 +96,8 @@ void options_help(void)
 	       "    keep_runs=N         at the start, delete the oldest runs of the database so\n"
 	       "                        that N are left with the new one\n"
 	       "    threads=N           most worker threads (default 32)\n"
+	       "    dir_readahead=N     threads that look ahead at what is in a directory when\n"
+	       "                        it is opened, or off (default)\n"
 	       "    entry_timeout=S     seconds that the kernel may keep names\n"
 	       "    attr_timeout=S      seconds that the kernel may keep attributes\n"
 	       "    norecord            pass operations through, record nothing\n"
@@ -194,7 +198,7 @@ static int convert(struct options *options, const struct raw *raw)
 	static const char *const loads[] = { "live", "end", NULL };
 	static const char *const datas[] = { "none", "full", NULL };
 	int cache = -1, overflow = OVERFLOW_BLOCK, load = LOAD_LIVE, data = DATA_NONE, err;
-	double threads = DEFAULT_THREADS, ready_fd = -1, keep_runs = 0;
+	double threads = DEFAULT_THREADS, ready_fd = -1, keep_runs = 0, readahead = 0;
 
 	err = choose("cache", raw->cache, caches, &cache);
 	err = err ?: choose("overflow", raw->overflow, overflows, &overflow);
@@ -204,6 +208,8 @@ static int convert(struct options *options, const struct raw *raw)
 	err = err ?: parse_size("max_db", raw->max_db, 1ull << 50, &options->max_db);
 	err = err ?: parse_number("keep_runs", raw->keep_runs, 1, 1e9, &keep_runs);
 	err = err ?: parse_number("threads", raw->threads, 1, 1024, &threads);
+	if (raw->dir_readahead && strcmp(raw->dir_readahead, "off") != 0)
+		err = err ?: parse_number("dir_readahead", raw->dir_readahead, 1, READAHEAD_MAX_THREADS, &readahead);
 	err = err ?: parse_number("ready_fd", raw->ready_fd, 0, 1 << 20, &ready_fd);
 	err = err ?: parse_number("entry_timeout", raw->entry_timeout, 0, 1e9, &options->entry_timeout);
 	err = err ?: parse_number("attr_timeout", raw->attr_timeout, 0, 1e9, &options->attr_timeout);
@@ -212,6 +218,7 @@ static int convert(struct options *options, const struct raw *raw)
 	options->load = (enum load_mode)load;
 	options->data = (enum data_mode)data;
 	options->threads = (unsigned int)threads;
+	options->dir_readahead = (unsigned int)readahead;
 	options->ready_fd = (int)ready_fd;
 	options->keep_runs = (unsigned int)keep_runs;
 	if (options->singlethread)
@@ -276,6 +283,7 @@ static void free_raw(struct raw *raw)
 	free(raw->entry_timeout);
 	free(raw->attr_timeout);
 	free(raw->threads);
+	free(raw->dir_readahead);
 	free(raw->ready_fd);
 	free(raw->source);
 	free(raw->mountpoint);

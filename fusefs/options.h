@@ -27,6 +27,7 @@ struct options {
 	uint64_t max_db;		    /* bytes; 0: no limit */
 	unsigned int keep_runs;		    /* 0: all */
 	unsigned int threads;		    /* most workers at once */
+	unsigned int dir_readahead;	    /* threads that read ahead directories; 0: off */
 	int ready_fd;			    /* -1: nobody waits */
 	int norecord;
 	int foreground, debug, singlethread;

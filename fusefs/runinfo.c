@@ -38,6 +38,7 @@ int runinfo_write(struct fs *fs, struct trace *trace, int64_t run)
 		{ "entry_timeout_ns", (int64_t)(o->entry_timeout * 1e9) },
 		{ "attr_timeout_ns", (int64_t)(o->attr_timeout * 1e9) },
 		{ "threads", o->threads },
+		{ "dir_readahead", o->dir_readahead },
 		{ "cpus", sysconf(_SC_NPROCESSORS_ONLN) },
 		{ "daemon_pid", getpid() },
 		{ "privileged", fs->privileged },

@@ -183,6 +183,8 @@ static int attribute_op(struct attribution *a, const struct trace_stmt *op, stru
 		region = command->inherited;
 	if (!phase && (command || (who && who->git)))
 		phase = path >= 0 && path < a->n_paths ? a->path_phase[path] : PHASE_NONE;
+	if (phase == PHASE_WORKTREE && command && command->worktree_phase)
+		phase = command->worktree_phase;
 	if (!phase)
 		phase = command || (who && who->git) ? PHASE_GIT :
 			who && who->pid == 0	     ? PHASE_KERNEL :

@@ -35,8 +35,8 @@ static int load_commands(struct trace *trace, int64_t run, struct git_story *sto
 	int err = count_rows(trace, run, "SELECT count(*) FROM git_command WHERE run = ?", &count);
 
 	err = err ?: prepare_for_run(trace, run,
-			     "SELECT c.id, c.pid, c.start_ns, c.end_ns, c.parent, c.region, r.phase FROM git_command AS c"
-			     " JOIN git_command_rule AS r ON r.run = c.run AND r.id = c.id WHERE c.run = ? ORDER BY c.id",
+			     "SELECT c.id, c.pid, c.start_ns, c.end_ns, c.parent, c.region, r.phase, r.worktree_phase"
+			     " FROM git_command AS c JOIN git_command_rule AS r ON r.run = c.run AND r.id = c.id WHERE c.run = ? ORDER BY c.id",
 			     &stmt);
 	if (err < 0)
 		return err;
@@ -55,6 +55,7 @@ static int load_commands(struct trace *trace, int64_t run, struct git_story *sto
 			.parent_id = trace_column_int(stmt, 4),
 			.region_id = trace_column_int(stmt, 5),
 			.phase = (int)trace_column_int(stmt, 6),
+			.worktree_phase = (int)trace_column_int(stmt, 7),
 		};
 		story->by_pid[story->n_commands++] = command;
 	}

@@ -66,6 +66,8 @@ CREATE TABLE run (
     git_lines       INTEGER,            -- lines of git's trace that were read; NULL: there was none to read
     git_bad_lines   INTEGER,            -- of these, not understood: malformed, cut off
     git_note        TEXT,               -- what of git's own story is missing or not to be trusted, in words
+    dir_readahead   INTEGER,            -- threads that read ahead what opened directories hold; 0: off
+    bench           INTEGER,            -- the benchmark that it belongs to
     replay_of       TEXT,               -- of a replay: uuid of the database that has the original run,
     replay_run      INTEGER,            -- and that run's number; NULL: not a replay
     workload        TEXT,               -- set by bench: what, on which target, in which round, with cold caches or warm
@@ -368,4 +370,22 @@ CREATE TABLE host_value (
     time_ns INTEGER NOT NULL,
     value   INTEGER NOT NULL,
     PRIMARY KEY (run, counter, time_ns)
+) STRICT, WITHOUT ROWID;
+
+-- Benchmarks: what 'fstape bench --resume' goes on with. Its runs have rounds first_round ... first_round + rounds - 1.
+CREATE TABLE bench (
+    id            INTEGER PRIMARY KEY,
+    words         TEXT NOT NULL,        -- JSON array: its options, as words of the command line
+    first_round   INTEGER NOT NULL,
+    rounds        INTEGER NOT NULL,
+    start_real_ns INTEGER NOT NULL,
+    finished      INTEGER NOT NULL      -- 1: every round has been measured
+) STRICT;
+
+-- What the kernel's counters of the device and its filesystem grew by during a run of bench; names: analyzer/counters.h.
+CREATE TABLE run_counter (
+    run   INTEGER NOT NULL REFERENCES run (id),
+    name  TEXT NOT NULL,                -- 'device.flushes', 'device.write_bytes', 'jbd2.transactions', ...
+    value INTEGER NOT NULL,
+    PRIMARY KEY (run, name)
 ) STRICT, WITHOUT ROWID;

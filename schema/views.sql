@@ -96,7 +96,12 @@ SELECT run, id,
        WHEN name IN ('gc', 'maintenance', 'repack', 'prune', 'prune-packed', 'pack-refs', 'reflog', 'rerere', 'worktree',
             'commit-graph', 'multi-pack-index', 'fsck') THEN 19
        WHEN name IN ('remote-http', 'remote-https', 'remote-ext', 'ls-remote') THEN 6
-       END AS phase
+       END AS phase,
+       -- instead of the path's own for files of the worktree: 'checkout -- PATH' has no region
+       CASE
+       WHEN name IN ('clone', 'checkout', 'switch', 'restore', 'reset', 'read-tree', 'checkout-index', 'merge', 'rebase', 'pull',
+            'cherry-pick', 'revert', 'am', 'apply', 'stash', 'worktree', 'submodule') THEN 10
+       END AS worktree_phase
   FROM git_command;
 
 CREATE VIEW path_phase AS

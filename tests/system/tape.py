@@ -73,8 +73,9 @@ class Tape:
 
     def initial(self, name, mode=0o100644, size=0, mtime_ns=0):
         """An object that was there before the run."""
-        self.db.execute("INSERT INTO initial VALUES (?, ?, 0, ?, ?, ?, ?, 1, 0, 0, NULL)",
-                        (self.run, self.path(name), self.node(name), mode, size, mtime_ns))
+        self.db.execute("INSERT INTO initial (run, path, seq, node, dev, ino, mode, size, mtime_ns, nlink, uid, gid)"
+                        " VALUES (?, ?, 0, ?, 1, ?, ?, ?, ?, 1, 0, 0)",
+                        (self.run, self.path(name), self.node(name), self.node(name), mode, size, mtime_ns))
 
     def op(self, op, name, process, fs, *, at=None, shim=1000, to=None, error=0, result=0, length=None, offset=None,
            mode=None, flags=None, fh=None, wait=0):

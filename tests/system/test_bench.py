@@ -134,6 +134,13 @@ def test_repository_of_the_user(box, leaves_nothing):
           "--dir", leaves_nothing)
 
 
+def measured(db):
+    try:
+        return Database(db).value("SELECT count(*) FROM run WHERE workload IS NOT NULL")
+    except Exception:  # not there yet
+        return 0
+
+
 @pytest.fixture
 def endless_bench():
     """Starts benchmarks that do not end by themselves; none outlives the test, whatever fails."""
@@ -157,13 +164,7 @@ def test_stopped(box, leaves_nothing, endless_bench, number, through):
     child = endless_bench(box.db, "--fs", "ext4,btrfs", "--files", "1000", "--through", through,
                           "--dir", leaves_nothing)
 
-    def measured():
-        try:
-            return Database(box.db).value("SELECT count(*) FROM run WHERE workload IS NOT NULL")
-        except Exception:  # not there yet
-            return 0
-
-    wait_until(lambda: measured() >= 2 or child.poll() is not None, 60, "two measurements")
+    wait_until(lambda: measured(box.db) >= 2 or child.poll() is not None, 60, "two measurements")
     time.sleep(0.5)  # into the next
     child.send_signal(number)
     out, err = child.communicate(timeout=60 * SLOW)
@@ -204,6 +205,141 @@ def test_ordinary_user(box, leaves_nothing):
     assert refused.returncode == 1 and "root" in refused.stderr
 
 
+def test_resume(box, leaves_nothing):
+    """Killed in the middle: --resume measures what is missing, once, with the options of then."""
+    options = ("--fs", "ext4,xfs", "--workload", "git-clone,find", "--cache", "both", "--rounds", "2", "--through", "both",
+               "--files", "200", "--dir", str(leaves_nothing))
+    child = subprocess.Popen([FSTAPE, "bench", box.db, *options], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                             stderr=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        wait_until(lambda: measured(box.db) >= 9 or child.poll() is not None, 120, "nine measurements")
+    finally:
+        child.kill()
+        child.communicate()
+    before = measured(box.db)
+    assert 9 <= before < 32
+    wait_until(lambda: not left_in(leaves_nothing), 20, "nothing left")
+    other = run(FSTAPE, "bench", box.db, "--resume", "--fs", "ext3", check=False)
+    assert other.returncode == 2 and "begun with" in other.stderr
+    run(FSTAPE, "bench", box.db, "--resume", timeout=300)
+    keys = [(r["workload"], r["target"], r["caches"], r["round"], r["state"] == "native")
+            for r in rows(box.db) if r["workload"]]
+    assert len(keys) == len(set(keys)) == 32
+    again = run(FSTAPE, "bench", box.db, "--resume", *options, check=False)
+    assert again.returncode == 1 and "complete" in again.stderr
+
+
+def test_nothing_to_resume(box):
+    done = run(FSTAPE, "bench", box.db, "--resume", check=False)
+    assert done.returncode == 1
+    assert not box.db.exists()
+
+
+def test_every_workload(box, leaves_nothing):
+    workloads = ("git-clone,git-clone-local,git-checkout,git-checkout:3,git-status,git-add,git-commit,git-gc,git-log-walk,"
+                 "find,ls-lR,rm-rf,untar")
+    bench(box.db, "--fs", "ext4", "--workload", workloads, "--workload", "cmd=test -d .git && git log -1, --oneline | cat",
+          "--rounds", "1", "--dir", leaves_nothing, timeout=240)
+    runs = {r["workload"]: r for r in rows(box.db)}
+    assert len(runs) == 14
+    assert all(r["exit_status"] == 0 and r["requests"] > 0 for r in runs.values())
+    count = lambda workload, op: Database(box.db).value(
+        "SELECT count(*) FROM ops WHERE run = ? AND op = ? AND error IS NULL", runs[workload]["id"], op)
+    assert count("rm-rf", "unlink") >= 200
+    assert count("git-clone-local", "link") >= 2
+    assert count("git-add", "create") >= 198
+    assert count("untar", "create") == 198 and count("untar", "symlink") == 2
+    assert count("find", "create") == 0 < count("find", "readdirplus")
+
+
+def test_wrong_result_is_noticed(box, leaves_nothing):
+    done = bench(box.db, "--fs", "ext4", "--workload", "cmd=exit 3", "--rounds", "1", "--dir", leaves_nothing, check=False)
+    assert done.returncode == 1 and "exit status 3" in done.stderr
+    assert not [r for r in rows(box.db) if r["workload"]]
+
+
+def test_cold_and_warm(box, leaves_nothing):
+    """Cold reads come from the device, warm ones do not; a compared factor has rows of its own."""
+    bench(box.db, "--fs", "ext4,xfs", "--workload", "find", "--cache", "both", "--through", "native", "--rounds", "2",
+          "--dir", leaves_nothing)
+    reads = {(r["target"], r["caches"]): Database(box.db).value(
+        "SELECT sum(value) FROM run_counter JOIN run ON run.id = run WHERE name = 'device.reads' AND target = ? AND caches = ?",
+        r["target"], r["caches"]) for r in rows(box.db)}
+    assert len(reads) == 4
+    for fs in ("ext4", "xfs"):
+        assert reads[fs, "cold"] > 0 == reads[fs, "warm"], reads
+    table = json.loads(run(FSTAPE, "compare", box.db, "--by", "cache", "--baseline", "warm", "--format", "json").stdout)
+    assert [(r["target"], r["cache"]) for r in table] == [
+        ("ext4", "cold"), ("ext4", "warm"), ("xfs", "cold"), ("xfs", "warm")]
+    assert all((r["ratio"] == 1) == (r["cache"] == "warm") for r in table)
+    assert all(r["verdict"] == ("n too small" if r["cache"] == "cold" else None) for r in table)
+    wrong = run(FSTAPE, "compare", box.db, "--by", "cache", "--baseline", "hot", check=False)
+    assert wrong.returncode == 1 and "hot" in wrong.stderr
+
+
+def test_unusual_targets(box, leaves_nothing):
+    bench(box.db, "--fs", "btrfs:raid1,tmpfs,overlay,ext4:label=a,ext4:label=b", "--workload", "find", "--cache", "both",
+          "--rounds", "1", "--dir", leaves_nothing)
+    runs = rows(box.db)
+    assert [len([r for r in runs if r["target"] == name])
+            for name in ("btrfs:raid1", "tmpfs", "overlay", "a", "b")] == [2] * 5
+    assert {r["fs_type"] for r in runs} == {"btrfs", "tmpfs", "overlay", "ext4"}
+    assert "-d raid1 -m raid1" in next(json.loads(r["setup"])["mkfs"] for r in runs if r["target"] == "btrfs:raid1")
+
+
+@pytest.fixture
+def images(base):
+    made = [base / "device-a.img", base / "device-b.img"]
+    for image in made:
+        image.touch()
+        os.truncate(image, 512 << 20)
+    yield made
+    for image in made:
+        for line in run("losetup", "-n", "-O", "NAME", "-j", image).stdout.split():
+            run("umount", "-l", line, check=False)
+            run("losetup", "-d", line, check=False)
+        image.unlink()
+
+
+def test_devices_cross_over(box, leaves_nothing, images):
+    bench(box.db, "--fs", "ext4,xfs", "--workload", "git-clone", "--through", "native", "--rounds", "4", "--device",
+          ",".join(map(str, images)), "--dir", leaves_nothing)
+    seen = sorted((r["target"], json.loads(r["setup"])["device"]) for r in rows(box.db))
+    assert seen == sorted([(fs, str(image)) for fs in ("ext4", "xfs") for image in images] * 2)
+    for number in (1, 2, 3, 4):
+        assert len({json.loads(r["setup"])["device"] for r in rows(box.db) if r["round"] == number}) == 2
+    table = json.loads(run(FSTAPE, "compare", box.db, "--by", "device", "--format", "json").stdout)
+    assert [(r["target"], r["n"]) for r in table] == [("ext4", 2), ("ext4", 2), ("xfs", 2), ("xfs", 2)]
+
+
+def test_devices_are_not_destroyed(box, leaves_nothing, images):
+    """What is in use or holds data stays as it is; what we leave ourselves does not count as data."""
+    once = ("--fs", "ext4", "--workload", "git-clone", "--through", "native", "--rounds", "1", "--dir", leaves_nothing)
+    image = images[0]
+    run("mkfs.ext4", "-q", "-F", "-L", "precious", image)
+    kept = image.read_bytes()
+    refused = bench(box.db, *once, "--device", image, check=False)
+    assert refused.returncode == 1 and "ext4" in refused.stderr and "--destroy-data" in refused.stderr
+    loop = run("losetup", "-f", "--show", image).stdout.strip()
+    for device in (image, loop):
+        refused = bench(box.db, *once, "--device", device, check=False)
+        assert refused.returncode == 1, device
+    where = box.top / "mounted"
+    where.mkdir()
+    run("mount", "-o", "ro,noload", loop, where)
+    for device in (image, loop):
+        refused = bench(box.db, *once, "--destroy-data", "--device", device, check=False)
+        assert refused.returncode == 1 and "in use" in refused.stderr, device
+    run("umount", where)
+    assert image.read_bytes() == kept
+    bench(box.db, *once, "--destroy-data", "--device", loop)
+    run("losetup", "-d", loop)
+    assert image.read_bytes() != kept
+    bench(box.db, *once, "--device", image)
+    missing = bench(box.db, *once, "--device", "/no/such", check=False)
+    assert missing.returncode == 2 and "/no/such" in missing.stderr
+
+
 @pytest.mark.parametrize("args, status, words", [
     ((), 2, "--fs"),
     (("--fs", "ext5"), 2, "ext3, ext4, xfs, btrfs"),
@@ -231,7 +367,7 @@ def test_nothing_to_compare(box, leaves_nothing):
     wrong = run(FSTAPE, "compare", box.db, "--baseline", "xfs", check=False)
     assert wrong.returncode == 1 and "xfs" in wrong.stderr
     named = run(FSTAPE, "compare", box.db, "--run", "git-clone/ext4/1", "--format", "csv").stdout.splitlines()
-    assert len(named) == 2 and named[1].startswith("git-clone,ext4,native,1,")
+    assert len(named) == 2 and named[1].startswith("git-clone,ext4,warm,,,native,1,")
 
 
 def test_quickstart(box, leaves_nothing):

@@ -216,9 +216,17 @@ def test_an_empty_run_and_one_operation(box):
 
 
 def test_names_cannot_talk_to_the_terminal(box):
-    record(box, "sh", "-c", "touch \"$(printf 'a\\033[2J.lock')\"; rm *.lock")
+    record(box, "sh", "-c", "mkdir .git; touch \".git/$(printf 'a\\033[2J.lock')\" Cargo.lock; rm .git/*.lock Cargo.lock")
     text = run(FSTAPE, "git", box.db).stdout
     assert "\x1b" not in text and r"a\x1b[2J.lock" in text
+    assert [row["lock"] for row in answer(box, "locks")] == [".git/a\x1b[2J.lock"]  # Cargo.lock is none of git's
+
+
+def test_a_checkout_of_paths_is_one(box, origin):
+    git("clone", "-q", "-n", origin, box.src / "a")
+    db = record(box, "git", "-C", "a", "checkout", "-q", "HEAD", "--", ".")
+    assert db.value("SELECT DISTINCT phase FROM git_ops WHERE op = 'create' AND path = 'a/d0/s0/f0.txt'") == "checkout"
+    assert {row["place"] for row in answer(box, "anatomy") if row["op"] == "create"} >= {"worktree"}
 
 
 def test_a_database_without_attribution(box):

@@ -55,11 +55,29 @@ static void options_with_commas(void **state)
 	targets_free(list.targets, list.count);
 }
 
+/* The same filesystem twice, or on two devices, under names of its own. */
+static void labels_and_raid(void **state)
+{
+	struct list list;
+
+	(void)state;
+	assert_int_equal(parse(&list, "ext4:label=a,ext4:label=b,btrfs:raid1:mount=noatime,tmpfs"), 0);
+	assert_string_equal(list.targets[0].name, "a");
+	assert_string_equal(list.targets[1].name, "b");
+	assert_string_equal(list.targets[1].type->name, "ext4");
+	assert_int_equal(target_devices(&list.targets[1]), 1);
+	assert_true(list.targets[2].raid1);
+	assert_string_equal(list.targets[2].name, "btrfs:raid1:mount=noatime");
+	assert_int_equal(target_devices(&list.targets[2]), 2);
+	assert_int_equal(target_devices(&list.targets[3]), 0);
+	targets_free(list.targets, list.count);
+}
+
 static void mistakes(void **state)
 {
 	static const char *const wrong[] = { "", "ext5", "ext4,", ",ext4", "ext4,zfs", "ext4:", "ext4:foo=1",
 		"ext4:mkfs", "ext4:mkfs=-q:mkfs=-q", "ext4,xfs,ext4", "dir=/no/such/directory", "ext44",
-		"ext" };
+		"ext", "ext4:raid1", "btrfs:raid1:raid1", "tmpfs:mkfs=-q", "ext4:label=", "ext4:label=a,xfs:label=a" };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
@@ -72,15 +90,13 @@ static void mistakes(void **state)
 
 static void description_is_json(void **state)
 {
-	const struct target_options options = { .size = 1 << 30 };
 	struct strbuf auto_strbuf json = {};
 	struct list list;
 
 	(void)state;
 	assert_int_equal(parse(&list, "xfs:mkfs=-L \"a  b\":mount=noatime"), 0);
-	target_describe(&list.targets[0], &options, &json);
-	assert_string_equal(json.buf, ",\"mkfs\":\"mkfs.xfs -q -f -L \\\"a b\\\"\",\"mount\":\"noatime\""
-				      ",\"image_bytes\":1073741824");
+	target_describe(&list.targets[0], &json);
+	assert_string_equal(json.buf, ",\"mkfs\":\"mkfs.xfs -q -f -L \\\"a b\\\"\",\"mount\":\"noatime\"");
 	targets_free(list.targets, list.count);
 }
 
@@ -89,6 +105,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(plain_names),
 		cmocka_unit_test(options_with_commas),
+		cmocka_unit_test(labels_and_raid),
 		cmocka_unit_test(mistakes),
 		cmocka_unit_test(description_is_json),
 	};

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+#include "output.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base.h"
+
+/* What `write` did not say: that the file could not take it. */
+static int finish(FILE *out, const char *path, int err)
+{
+	bool failed = ferror(out);
+
+	if (fclose(out) < 0 && err == 0)
+		return log_errno(errno, "cannot write %s", path);
+	return failed ? log_errno(err ?: EIO, "cannot write %s", path) : err;
+}
+
+static int write_regular(const char *path, int (*write)(FILE *, void *), void *arg)
+{
+	auto_free char *temp = NULL;
+	int fd, err;
+	FILE *out;
+
+	if (asprintf(&temp, "%s.new-%d", path, getpid()) < 0)
+		return log_errno(ENOMEM, "%s", path);
+	fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return log_errno(errno, "cannot write %s", path);
+	out = fdopen(fd, "w");
+	if (!out) {
+		err = log_errno(errno, "cannot write %s", path);
+		close(fd);
+	} else {
+		err = finish(out, path, write(out, arg));
+	}
+	if (err == 0 && rename(temp, path) < 0)
+		err = log_errno(errno, "cannot write %s", path);
+	if (err < 0)
+		unlink(temp);
+	return err;
+}
+
+static int write_special(const char *path, int (*write)(FILE *, void *), void *arg)
+{
+	FILE *out = fopen(path, "we");
+
+	if (!out)
+		return log_errno(errno, "cannot write %s", path);
+	return finish(out, path, write(out, arg));
+}
+
+int output_write(
+	const char *path, const char *database, int (*write)(FILE *out, void *arg), void *arg)
+{
+	auto_free char *real = NULL;
+	struct stat st, db;
+
+	if (!path || strcmp(path, "-") == 0) {
+		int err = write(stdout, arg);
+
+		return ferror(stdout) ? 0 : err;
+	}
+	real = realpath(path, NULL);
+	if (!real)
+		return write_regular(path, write, arg);
+	if (stat(real, &st) < 0 || stat(database, &db) < 0)
+		return log_errno(errno, "%s", path);
+	if (st.st_dev == db.st_dev && st.st_ino == db.st_ino) {
+		log_msg("%s is the database itself: name another file to write to", path);
+		return -EINVAL;
+	}
+	if (S_ISDIR(st.st_mode))
+		return log_errno(EISDIR, "cannot write %s", path);
+	return S_ISREG(st.st_mode) ? write_regular(real, write, arg)
+				   : write_special(real, write, arg);
+}
