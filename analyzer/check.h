@@ -27,6 +27,9 @@ struct check {
 /* A row of the result. `run` 0: none. `found` is how often, or 1. */
 void check_fault(struct check *check, int64_t run, const char *name, int64_t found, const char *fmt, ...) PRINTF(5, 6);
 
+/* All that follow, and what is beside the database. 0, or -errno when it cannot be read for another reason than its damage. */
+int check_all(struct check *check);
+
 /* Of the following each returns 0, whatever faults it has found, or -errno when the database cannot be read. */
 
 /* The file's structure, and its tables against those of this version. */

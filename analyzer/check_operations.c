@@ -181,16 +181,14 @@ static void look_at_times(struct pass *pass, const struct trace_stmt *stmt, cons
 
 static void look_at_sequence(struct pass *pass, int64_t seq)
 {
-	int64_t next = pass->last_seq + 1;
-
-	if (seq < 1 || (pass->ended && seq > pass->requests)) {
+	if (seq <= pass->last_seq || (pass->ended && seq > pass->requests)) {
 		note(pass, BAD_SEQ, seq);
 		return;
 	}
-	if (seq > next) {
+	if (seq - pass->last_seq > 1) {
 		if (!pass->missing)
-			pass->first[GAP] = next;
-		pass->missing += seq - next;
+			pass->first[GAP] = pass->last_seq + 1;
+		pass->missing += seq - pass->last_seq - 1;
 	}
 	pass->last_seq = seq;
 }
@@ -252,7 +250,7 @@ static void report(struct pass *pass)
 			pass->first[GAP] = pass->last_seq + 1;
 		pass->missing += pass->requests - pass->last_seq;
 	}
-	known = pass->ended && pass->requests >= pass->recorded ? pass->requests - pass->recorded : 0;
+	known = pass->ended && pass->recorded >= 0 && pass->requests >= pass->recorded ? pass->requests - pass->recorded : 0;
 	if (pass->ended && pass->missing != known)
 		pass->found[GAP] = pass->missing > known ? pass->missing - known : pass->missing;
 	for (enum fault_kind kind = 0; kind < FAULT_KINDS; kind++)

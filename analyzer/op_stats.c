@@ -69,7 +69,7 @@ static struct time_stats describe(int64_t *ns, size_t count)
 
 	qsort(ns, count, sizeof(*ns), by_value);
 	for (size_t i = 0; i < count; i++)
-		stats.total_ns += ns[i];
+		stats.total_ns = add_clamped(stats.total_ns, ns[i]);
 	stats.mean_ns = (double)stats.total_ns / (double)count;
 	stats.p50_ns = nearest_rank(ns, count, 50);
 	stats.p95_ns = nearest_rank(ns, count, 95);
@@ -92,7 +92,7 @@ static void summarise(struct samples by_op[static OP_COUNT], struct run_stats *s
 			.errors = samples->errors };
 		for (size_t k = 0; k < CLOCK_KINDS; k++) {
 			op->time[k] = describe(samples->ns[k], samples->count);
-			stats->total_ns[k] += op->time[k].total_ns;
+			stats->total_ns[k] = add_clamped(stats->total_ns[k], op->time[k].total_ns);
 		}
 		stats->count += op->count;
 		stats->errors += op->errors;

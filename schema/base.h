@@ -57,6 +57,14 @@ static inline void *steal_ptr(void *pp)
 	return taken;
 }
 
+/* For sums of what a database of a stranger says: stops at the ends of the range. */
+static inline int64_t add_clamped(int64_t a, int64_t b)
+{
+	int64_t sum;
+
+	return __builtin_add_overflow(a, b, &sum) ? (b < 0 ? INT64_MIN : INT64_MAX) : sum;
+}
+
 /* Nanoseconds on a clock of clock_gettime(2). */
 static inline int64_t clock_ns(clockid_t clock)
 {

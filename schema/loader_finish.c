@@ -55,21 +55,27 @@ static int count_rows(struct loader *loader, struct outcome *o)
 	return 0;
 }
 
+/* Of a spool, which may be damaged, or a stranger's: small enough to be added and subtracted. */
+static int64_t sane(uint64_t count)
+{
+	return count < INT64_MAX / 4 ? (int64_t)count : INT64_MAX / 4;
+}
+
 static int64_t dropped_json(struct spool_state *state, struct strbuf *json)
 {
-	uint64_t total = 0;
+	int64_t total = 0;
 
 	for (unsigned int code = 0; code < OP_COUNT; code++) {
-		uint64_t count = atomic_load(&state->dropped[code]);
+		int64_t count = sane(atomic_load(&state->dropped[code]));
 
 		if (!count || !op_get(code))
 			continue;
-		strbuf_addf(json, "%s\"%s\":%" PRIu64, total ? "," : "{", op_get(code)->name, count);
-		total += count;
+		strbuf_addf(json, "%s\"%s\":%" PRId64, total ? "," : "{", op_get(code)->name, count);
+		total = sane((uint64_t)(total + count));
 	}
 	if (total)
 		strbuf_addf(json, "}");
-	return (int64_t)total;
+	return total;
 }
 
 static void add_dropped(const struct outcome *o, struct strbuf *note)
@@ -148,7 +154,7 @@ static int write_end(struct loader *loader, const char *state_name)
 	struct strbuf auto_strbuf json = {};
 	struct outcome o = {
 		.complete = atomic_load(&state->complete),
-		.requests = (int64_t)atomic_load(&state->requests),
+		.requests = sane(atomic_load(&state->requests)),
 		.dropped = dropped_json(state, &json),
 		.damaged = (int64_t)loader->damaged,
 		.data_lost = (int64_t)atomic_load(&state->data_lost),
