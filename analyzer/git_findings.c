@@ -168,7 +168,8 @@ int git_findings_make(const struct git_view *view, struct git_finding findings[s
 		others[i](view, &finding);
 		offer(findings, &count, GIT_FINDINGS, &finding);
 	}
-	while (count > 0 && (double)findings[count - 1].cost_ns < LEAST_SHARE * (double)view->wall_ns) {
+	while (count > 0 && (findings[count - 1].cost_ns <= 0 ||
+			(double)findings[count - 1].cost_ns < LEAST_SHARE * (double)view->wall_ns)) {
 		strbuf_free(&findings[count - 1].text);
 		strbuf_free(&findings[--count].sql);
 	}

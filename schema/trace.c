@@ -410,11 +410,29 @@ static int prepare_for_writing(struct trace *trace)
 					" PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_size = -8000");
 }
 
+/* A FIFO would be waited for, and a device may never end: -ENOTSUP. */
+static int check_kind(const struct trace *trace)
+{
+	struct stat st;
+
+	if (stat(trace->path, &st) < 0)
+		return errno == ENOENT && trace->mode == TRACE_CREATE ? 0 : -errno;
+	return S_ISREG(st.st_mode) ? 0 : S_ISDIR(st.st_mode) ? -EISDIR : -ENOTSUP;
+}
+
 static int open_db(struct trace *trace)
 {
 	int flags = trace->mode == TRACE_READ ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
 	int err, fd;
 
+	err = check_kind(trace);
+	if (err == -ENOTSUP) {
+		snprintf(trace->error, sizeof(trace->error), "not a regular file");
+		return -EINVAL;
+	}
+	errno = -err;
+	if (err < 0)
+		goto system_error;
 	/* SQLite would make the file readable by all. */
 	if (trace->mode == TRACE_CREATE) {
 		fd = open(trace->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
