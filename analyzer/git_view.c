@@ -125,7 +125,7 @@ static int next_span(struct git_view *view, struct spans *spans)
 
 struct row {
 	int64_t op, start_ns, dur_ns, fs_ns;
-	bool error, git_directory;
+	bool error, missing, git_directory;
 	struct git_phase_view *phase;
 };
 
@@ -180,6 +180,35 @@ static struct git_kind *get_kind(struct git_phase_view *phase, int64_t op)
 	return phase->kinds ? &phase->kinds[op > 0 && op < OP_COUNT ? op : 0] : NULL;
 }
 
+static bool in_git_directory(const struct git_view *view, int64_t path)
+{
+	return path > 0 && path <= view->last_path && view->in_git[path / 8] >> path % 8 & 1;
+}
+
+/* A bit for each path. Ids are counted from 1; where they are not, as in a database of nobody's, all is worktree. */
+static int load_paths(struct trace *trace, struct git_view *view)
+{
+	struct trace_stmt auto_stmt *count = NULL, auto_stmt *stmt = NULL;
+	int err = prepare(trace, view->run, "SELECT max(id), count(*) FROM path WHERE run = ?", &count);
+
+	err = err ?: trace_step(count);
+	if (err < 0 || trace_column_int(count, 0) > 4 * trace_column_int(count, 1))
+		return err < 0 ? err : 0;
+	view->in_git = calloc((size_t)trace_column_int(count, 0) / 8 + 1, 1);
+	if (!view->in_git)
+		return -ENOMEM;
+	view->last_path = trace_column_int(count, 0);
+	err = prepare(trace, view->run, "SELECT id FROM path WHERE run = ? AND instr(path || '/', '.git/')", &stmt);
+	while (err == 0 && (err = trace_step(stmt)) == 1) {
+		int64_t id = trace_column_int(stmt, 0);
+
+		if (id > 0)
+			view->in_git[id / 8] |= (unsigned char)(1 << id % 8);
+		err = 0;
+	}
+	return err;
+}
+
 static void read_row(struct git_view *view, const struct trace_stmt *stmt, struct row *row)
 {
 	int64_t phase = trace_column_int(stmt, 5);
@@ -190,7 +219,8 @@ static void read_row(struct git_view *view, const struct trace_stmt *stmt, struc
 		.dur_ns = trace_column_int(stmt, 2),
 		.fs_ns = trace_column_int(stmt, 3),
 		.error = trace_column_int(stmt, 4),
-		.git_directory = trace_column_int(stmt, 6),
+		.git_directory = in_git_directory(view, trace_column_int(stmt, 6)),
+		.missing = trace_column_int(stmt, 7),
 		.phase = &view->phases[phase > 0 && phase < GIT_PHASES ? phase : 0],
 	};
 	/* what no recorder writes must not upset the sums */
@@ -216,6 +246,11 @@ static int add_row(struct git_view *view, const struct row *row)
 			return -ENOMEM;
 		kind->histogram[bucket_of(row->fs_ns)]++;
 	}
+	if (row->missing) {
+		kind->missing.count++;
+		kind->missing.fs_ns += row->fs_ns;
+		kind->missing.dur_ns += row->dur_ns;
+	}
 	row->phase->count++, view->count++;
 	row->phase->errors += row->error, view->errors += row->error;
 	row->phase->fs_ns += row->fs_ns, view->fs_ns += row->fs_ns;
@@ -232,8 +267,7 @@ static int pass(struct trace *trace, struct git_view *view)
 
 	err = err ?: prepare(trace, view->run,
 			     "SELECT op.op, op.start_ns, op.dur_ns, op.fs_ns, op.result < 0, g.phase,"
-			     " CASE g.phase WHEN 10 THEN (SELECT instr(p.path || '/', '.git/') > 0 FROM path AS p"
-			     " WHERE p.run = op.run AND p.id = op.path) END"
+			     " CASE g.phase WHEN 10 THEN op.path END, op.result = -2"
 			     " FROM op LEFT JOIN git_op AS g ON g.id = op.run * 1099511627776 + op.seq"
 			     " WHERE op.run = ? ORDER BY op.run, op.seq", &ops);
 	if (err < 0)
@@ -260,6 +294,7 @@ int git_view_make(struct trace *trace, int64_t run, struct git_view **ret_view)
 	view->run = run;
 	err = load_names(trace, view);
 	err = err ?: count_commands(trace, view);
+	err = err ?: load_paths(trace, view);
 	err = err ?: pass(trace, view);
 	if (err < 0)
 		git_view_free(view);
@@ -279,5 +314,6 @@ void git_view_free(struct git_view *view)
 			free(kinds[op].histogram);
 		free(kinds);
 	}
+	free(view->in_git);
 	free(view);
 }

@@ -33,6 +33,7 @@ struct git_cell {
 /* The operations of one kind in one phase. */
 struct git_kind {
 	struct git_cell good[GIT_PLACES], bad[GIT_PLACES]; /* with an error; places are told apart in checkout only */
+	struct git_cell missing;			   /* of the bad ones, those with ENOENT */
 	uint32_t *histogram;				   /* of fs_ns of the good ones; NULL: none */
 };
 
@@ -49,6 +50,8 @@ struct git_view {
 	bool attributed; /* else only counts and sums mean something, and all is in phase 0 */
 	int64_t commands; /* of git, that told their story */
 	struct git_phase_view phases[GIT_PHASES];
+	unsigned char *in_git; /* a bit for each path up to last_path: it is in a .git */
+	int64_t last_path;
 };
 
 /* 0 or -errno (of trace.h, too). Free with git_view_free(). */

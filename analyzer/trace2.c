@@ -366,25 +366,6 @@ int story_begin(struct trace *trace, int64_t run, const struct clockmap *map, co
 	return err;
 }
 
-/* What was not told: a process that was killed, or whose trace was cut off, ends with its last event. */
-static void close_command(struct command *command)
-{
-	if (command->start_ns == OPEN_END)
-		command->start_ns = command->last_ns;
-	if (command->end_ns == OPEN_END || command->end_ns < command->start_ns)
-		command->end_ns = command->last_ns > command->start_ns ? command->last_ns : command->start_ns;
-	for (size_t i = 0; i < command->n_regions; i++) {
-		struct region *region = command->regions[i];
-
-		if (region->start_ns < command->start_ns)
-			region->start_ns = command->start_ns;
-		if (region->end_ns == OPEN_END)
-			region->end_ns = command->end_ns;
-		if (region->end_ns < region->start_ns)
-			region->end_ns = region->start_ns;
-	}
-}
-
 /* The innermost region of the main thread at `time`, or what the command itself was started in. */
 static struct region *region_at(struct command *command, int64_t time)
 {
@@ -432,12 +413,10 @@ static int compare_depth(const void *a, const void *b)
 
 int story_end(struct story *story, struct story_counts *ret_counts)
 {
-	int err = 0;
+	int err = story_find_ends(story);
 
 	if (story->n_commands)
 		qsort(story->commands, story->n_commands, sizeof(*story->commands), compare_depth);
-	for (size_t i = 0; i < story->n_commands; i++)
-		close_command(story->commands[i]);
 	for (size_t i = 0; i < story->n_commands && err == 0; i++) {
 		struct command *command = story->commands[i];
 

@@ -57,6 +57,9 @@ struct story {
 	struct trace_stmt *inserts[STORY_INSERTS];
 };
 
+/* Gives every command and region an end. 0 or -errno. */
+int story_find_ends(struct story *story);
+
 /* Stores all but the events; the commands must be joined. */
 int story_store(struct story *story);
 int story_store_event(struct story *story, const struct command *command, const struct trace2_line *line, int64_t time_ns);

@@ -447,8 +447,8 @@ static int open_db(struct trace *trace)
 	err = err ?: (trace->mode == TRACE_READ ? check_version(trace) : prepare_for_writing(trace));
 	err = err ?: check_tables(trace);
 	err = err ?: read_uuid(trace);
+	err = err ?: own_views(trace);
 	if (err == 0 && trace->mode == TRACE_READ) {
-		err = own_views(trace);
 		sqlite3_set_authorizer(trace->db, authorize, NULL);
 	}
 	return err;

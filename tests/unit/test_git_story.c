@@ -223,6 +223,28 @@ static void what_is_no_event_is_counted_and_skipped(void **state)
 	assert_int_equal(db_int(t.scratch->db, "SELECT end_ns FROM git_region"), 50000);
 }
 
+/* Who was killed ends when its parent says so, else with its last operation; so do the regions it was in. */
+static void ends_that_were_not_told(void **state)
+{
+	struct story_test t;
+
+	begin(&t, state);
+	tell(&t, "start", CLONE, 10, "");
+	tell(&t, "region_enter", CLONE, 15, ",\"category\":\"a\",\"label\":\"b\"");
+	tell(&t, "child_start", CLONE, 20, ",\"child_id\":0");
+	tell(&t, "start", WORKER, 30, "");
+	tell(&t, "child_exit", CLONE, 500, ",\"child_id\":0,\"pid\":101,\"code\":137");
+	add_process(&t, 1, 100, 1, "git");
+	add_op(&t, 1, 1, 899, "c/f1");
+	assert_int_equal(import(&t, NULL, 0), 0);
+	end(&t);
+	assert_int_equal(db_int(t.scratch->db, "SELECT end_ns FROM git_command WHERE pid = 101"), 500000);
+	assert_int_equal(db_int(t.scratch->db, "SELECT exit_code FROM git_command WHERE pid = 101"), 137);
+	assert_int_equal(db_int(t.scratch->db, "SELECT end_ns FROM git_command WHERE pid = 100"), 900000);
+	assert_int_equal(db_int(t.scratch->db, "SELECT end_ns FROM git_region"), 900000);
+	assert_op(&t, 1, "git", "a/b", "worktree");
+}
+
 static void only_our_sessions_are_taken_from_a_shared_file(void **state)
 {
 	struct story_test t;
@@ -279,6 +301,24 @@ static void a_slewed_clock_is_followed(void **state)
 	end(&t);
 }
 
+/* The rules are this program's, not those that another one left in the file, or a stranger. */
+static void views_of_the_file_do_not_count(void **state)
+{
+	struct story_test t;
+
+	begin(&t, state);
+	tell_clone(&t);
+	add_process(&t, 1, 100, 1, "git");
+	add_op(&t, 1, 1, 220, "c/f1");
+	trace_close(t.trace);
+	db_exec(t.scratch->db, "DROP VIEW path_phase; DROP VIEW git_region_rule; DROP VIEW git_command_rule;"
+			       "CREATE VIEW git_region_rule AS SELECT id FROM git_region");
+	assert_int_equal(trace_open(t.scratch->db, TRACE_WRITE, &t.trace), 0);
+	assert_int_equal(import(&t, NULL, 0), 0);
+	end(&t);
+	assert_op(&t, 1, "git clone a b", "unpack_trees/unpack_trees > unpack_trees/traverse_trees", "checkout");
+}
+
 /* What a dead `record` left: a directory in the spool, of a run that is finished. */
 static void recovers_a_story_that_was_left_behind(void **state)
 {
@@ -307,9 +347,11 @@ int main(void)
 		scratch_test(operations_go_to_command_region_and_phase),
 		scratch_test(spans_cover_the_run_without_gap),
 		scratch_test(what_is_no_event_is_counted_and_skipped),
+		scratch_test(ends_that_were_not_told),
 		scratch_test(only_our_sessions_are_taken_from_a_shared_file),
 		scratch_test(a_clock_that_was_set_is_noticed),
 		scratch_test(a_slewed_clock_is_followed),
+		scratch_test(views_of_the_file_do_not_count),
 		scratch_test(recovers_a_story_that_was_left_behind),
 	};
 
