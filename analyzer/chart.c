@@ -37,8 +37,9 @@ void chart_legend(FILE *out, const char *const *names, size_t count, const char 
 	for (size_t i = 0; i < count; i++) {
 		if (skip && skip[i])
 			continue;
-		fprintf(out, "<li><svg width=\"12\" height=\"12\" aria-hidden=\"true\"><rect width=\"12\" height=\"12\" "
-			     "rx=\"2\" class=\"s%u\"/></svg>",
+		fprintf(out,
+			"<li><svg width=\"12\" height=\"12\" aria-hidden=\"true\">"
+			"<rect width=\"12\" height=\"12\" rx=\"2\" class=\"s%u\"/></svg>",
 			chart_slot(i));
 		html_str(out, names[i]);
 		fputs("</li>", out);

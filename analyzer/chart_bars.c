@@ -89,7 +89,8 @@ void chart_bars(FILE *out, const struct chart *chart, const struct matrix *matri
 		row_label(out, matrix, row, y);
 		for (size_t column = 0; column < matrix->columns; column++)
 			bar(out, chart, matrix, row, column,
-				y + LABEL_HEIGHT + (double)column * (BAR_HEIGHT + BAR_GAP), max > 0 ? LONGEST / max : 0);
+				y + LABEL_HEIGHT + (double)column * (BAR_HEIGHT + BAR_GAP),
+				max > 0 ? LONGEST / max : 0);
 	}
 	chart_end(out);
 }

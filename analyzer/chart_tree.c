@@ -87,7 +87,8 @@ static void squarify(
 		for (; end < count; end++) {
 			double value = value_of(tree, items[end]), last = value_of(tree, items[end - 1]);
 
-			if (value <= 0 || worst(sum + value, value, max, side, scale) > worst(sum, last, max, side, scale))
+			if (value <= 0 ||
+				worst(sum + value, value, max, side, scale) > worst(sum, last, max, side, scale))
 				break;
 			sum += value;
 		}

@@ -66,12 +66,8 @@ static int write_page(struct context *context, const int64_t *runs, size_t count
 		.db = context->args[0],
 		.progress = &progress,
 		.stopped = stopped };
-	struct sigaction before[ARRAY_SIZE(signals)];
-	int err;
+	int err = page_write(&page, runs, count);
 
-	catch_signals(context->trace, before);
-	err = page_write(&page, runs, count);
-	release_signals(before);
 	progress_end(&progress);
 	if (interrupted)
 		log_msg("interrupted");
@@ -144,8 +140,9 @@ static int write_output(struct context *context, const int64_t *runs, size_t cou
 static int run_report(struct context *context)
 {
 	const struct report_options *options = context->options;
+	struct sigaction before[ARRAY_SIZE(signals)];
 	auto_free int64_t *runs = NULL;
-	int count;
+	int count, status;
 
 	if (!options->output) {
 		log_msg("report: where to? -o FILE.html says it");
@@ -160,7 +157,11 @@ static int run_report(struct context *context)
 		if (complete < 0)
 			return context_trace_error(context, complete, "cannot read the runs");
 	}
-	return write_output(context, runs, (size_t)count, options->output);
+	/* before there is a file that a signal could leave behind */
+	catch_signals(context->trace, before);
+	status = write_output(context, runs, (size_t)count, options->output);
+	release_signals(before);
+	return status;
 }
 
 const struct command cmd_report = {

@@ -25,7 +25,7 @@ static int write_ridges(const struct page *page, const struct page_run *run)
 {
 	size_t rows = run->stats->n_ops < RIDGES ? run->stats->n_ops : RIDGES;
 	auto_free double *values = calloc(rows + 1, sizeof(double) * BIN_COUNT);
-	char notes[RIDGES][120], p50[24], p99[24], max[24], count[40], id[48];
+	char notes[RIDGES][120], p50[24], p99[24], count[40], id[48];
 	const char *names[RIDGES], *note_list[RIDGES];
 
 	if (!values)
@@ -35,20 +35,24 @@ static int write_ridges(const struct page *page, const struct page_run *run)
 		const struct time_stats *fs = &op->time[CLOCK_FS];
 
 		memcpy(values + i * BIN_COUNT, run->profile->op_bins[op->code], sizeof(double) * BIN_COUNT);
-		snprintf(notes[i], sizeof(notes[i]), "%s times, median %s, 99%% below %s, longest %s",
+		snprintf(notes[i], sizeof(notes[i]), "%s, median %s, 99%% < %s",
 			chart_number(UNIT_COUNT, (double)op->count, count), format_duration(fs->p50_ns, p50),
-			format_duration(fs->p99_ns, p99), format_duration(fs->max_ns, max));
+			format_duration(fs->p99_ns, p99));
 		names[i] = op->name;
 		note_list[i] = notes[i];
 	}
 	chart_ridges(page->out,
 		&(struct chart){ .id = page_chart_id(run, "latency", id),
 			.title = "How long operations took",
-			.subtitle = "Time in the filesystem, the costliest operations first. Two hills are two ways through "
-				    "the filesystem, such as from its cache and from the device.",
-			.description = "Histograms of the time in the filesystem by operation, on a logarithmic axis." },
-		&(struct matrix){
-			.rows = rows, .columns = BIN_COUNT, .row_names = names, .row_notes = note_list, .values = values });
+			.subtitle = "Time in the filesystem, the costliest operations first. Two hills are two ways "
+				    "through the filesystem, such as from its cache and from the device.",
+			.description = "Histograms of the time in the filesystem by operation, on a logarithmic "
+				       "axis." },
+		&(struct matrix){ .rows = rows,
+			.columns = BIN_COUNT,
+			.row_names = names,
+			.row_notes = note_list,
+			.values = values });
 	return 0;
 }
 
@@ -83,8 +87,8 @@ static int write_timeline(const struct page *page, const struct page_run *run)
 	chart_area(page->out,
 		&(struct chart){ .id = page_chart_id(run, "busy", id),
 			.title = "Time in the filesystem",
-			.subtitle = "How many requests were inside the filesystem at once: at 1 programs did nothing else, "
-				    "or one of several threads always waited for it.",
+			.subtitle = "How many requests were inside the filesystem at once: at 1 programs did nothing "
+				    "else, or one of several threads always waited for it.",
 			.description = "Stacked areas of time in the filesystem by kind of work over time.",
 			.unit = UNIT_PARTS },
 		&matrix, time, 1);
@@ -98,8 +102,9 @@ static void write_heat(const struct page *page, const struct page_run *run)
 	chart_heat(page->out,
 		&(struct chart){ .id = page_chart_id(run, "heat", id),
 			.title = "When operations were slow",
-			.subtitle = "Each cell counts operations by when they began and how long they were in the filesystem. "
-				    "Clouds that rise above the band are times at which the filesystem made programs wait.",
+			.subtitle = "Each cell counts operations by when they began and how long they were in the "
+				    "filesystem. Clouds above the band are times at which the filesystem made programs "
+				    "wait.",
 			.description = "Heat map of operations by time of the run and by time in the filesystem.",
 			.unit = UNIT_COUNT },
 		&(struct matrix){
@@ -118,8 +123,8 @@ static int write_tree(const struct page *page, const struct page_run *run)
 	chart_tree(page->out,
 		&(struct chart){ .id = page_chart_id(run, "dirs", id),
 			.title = "Directories",
-			.subtitle = "The area is the time in the filesystem for names in a directory and below it, the shade the "
-				    "time per operation.",
+			.subtitle = "The area is the time in the filesystem for names in a directory and below it, the "
+				    "shade the time per operation.",
 			.description = "Tree map of directories by time in the filesystem.",
 			.unit = UNIT_NS },
 		tree.nodes, tree.count);

@@ -48,12 +48,14 @@ static char *group_note(const struct compare_group *group)
 {
 	char *note = NULL;
 
-	if (group->has_ratio && asprintf(&note, "%zu run%s, %.2f times the first", group->count,
-					group->count == 1 ? "" : "s", group->ratio) < 0)
-		return NULL;
-	if (!group->has_ratio && asprintf(&note, "%zu run%s", group->count, group->count == 1 ? "" : "s") < 0)
-		return NULL;
-	return note;
+	const char *plural = group->count == 1 ? "" : "s";
+	int len;
+
+	if (group->has_ratio && group->ratio != 1)
+		len = asprintf(&note, "%zu run%s, real %.2f times the first", group->count, plural, group->ratio);
+	else
+		len = asprintf(&note, "%zu run%s", group->count, plural);
+	return len < 0 ? NULL : note;
 }
 
 /* The names and numbers of the chart of bars. */
@@ -94,9 +96,13 @@ static int write_bars(const struct page *page, const struct compare *compare)
 		chart_bars(page->out,
 			&(struct chart){ .id = "compare-times",
 				.title = "Times by filesystem",
-				.subtitle = "Medians over the runs; whiskers are 95% bootstrap intervals, from three runs on.",
-				.description = "Bars of real, user and system time and time in the filesystem for each group of "
-					       "runs.",
+				.subtitle = compare->rounds < CLAIM_MIN_ROUNDS
+						    ? "Medians over the runs; whiskers are 95% bootstrap intervals, "
+						      "from three runs on. With fewer than six runs of each, differences "
+						      "of times may be chance."
+						    : "Medians over the runs; whiskers are 95% bootstrap intervals.",
+				.description = "Bars of real, user and system time and time in the filesystem for each "
+					       "group of runs.",
 				.unit = UNIT_NS },
 			&(struct matrix){ .rows = n,
 				.columns = TIMES,
@@ -137,7 +143,8 @@ static int write_operations(const struct page *page, const struct compare *compa
 		groups[i] = group_name(&compare->groups[i]);
 		for (size_t op = 0; op < compare->n_top; op++)
 			values[i * columns + (op < columns ? op : columns - 1)] +=
-				(double)compare->groups[i].ops[compare->top[op]].total_ns / (double)compare->groups[i].count;
+				(double)compare->groups[i].ops[compare->top[op]].total_ns /
+				(double)compare->groups[i].count;
 	}
 	chart_stack(page->out,
 		&(struct chart){ .id = "compare-ops",
@@ -159,11 +166,15 @@ static int write_operations(const struct page *page, const struct compare *compa
 static int write_table(const struct page *page, const struct compare *compare)
 {
 	struct table *table = page_table(page);
+	int err;
 
 	if (!table)
 		return -ENOMEM;
+	fputs("<details><summary>All operations, by group of runs</summary>\n", page->out);
 	compare_ops_table(compare, table);
-	return page_table_end(table);
+	err = page_table_end(table);
+	fputs("</details>\n", page->out);
+	return err;
 }
 
 /* All runs of the benchmark that the run belongs to; 0: of none. To be freed. */

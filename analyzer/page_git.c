@@ -30,7 +30,9 @@ static int add_phase(const struct page_run *run, struct phases *phases, int64_t 
 	if (id < 1 || id >= PROFILE_PHASES || phases->count == PROFILE_PHASES || !name ||
 		(wall_ns <= 0 && !run->profile->phase_count[id]))
 		return 0;
-	*phase = (struct phase){ .wall_ns = wall_ns, .operations = run->profile->phase_count[id], .name = strdup(name) };
+	*phase = (struct phase){
+		.wall_ns = wall_ns, .operations = run->profile->phase_count[id], .name = strdup(name)
+	};
 	memcpy(phase->op_fs_ns, run->profile->phase_fs_ns[id], sizeof(phase->op_fs_ns));
 	for (size_t op = 0; op < OP_COUNT; op++)
 		phase->fs_ns += phase->op_fs_ns[op];
@@ -145,8 +147,8 @@ static void write_walls(const struct page *page, const struct page_run *run, con
 	chart_bars(page->out,
 		&(struct chart){ .id = page_chart_id(run, "phases", id),
 			.title = "What git was doing",
-			.subtitle = "Wall time in which a phase was in the foreground, and the time in the filesystem of its "
-				    "operations (which may be more: several processes wait at once).",
+			.subtitle = "Wall time in which a phase was in the foreground, and the time in the filesystem of "
+				    "its operations (which may be more: several processes wait at once).",
 			.description = "Bars of wall time and time in the filesystem for each phase of git's work.",
 			.unit = UNIT_NS },
 		&(struct matrix){ .rows = phases->count,
@@ -182,7 +184,8 @@ static void write_operations(const struct page *page, const struct page_run *run
 		&(struct chart){ .id = page_chart_id(run, "phase-ops", id),
 			.title = "Which operations in which phase",
 			.subtitle = "Time in the filesystem.",
-			.description = "Stacked bars of time in the filesystem by operation for each phase of git's work.",
+			.description = "Stacked bars of time in the filesystem by operation for each phase of git's "
+				       "work.",
 			.unit = UNIT_NS },
 		&(struct matrix){
 			.rows = rows, .columns = columns, .row_names = names, .column_names = ops, .values = values });
@@ -261,7 +264,8 @@ int page_git_lanes(const struct page *page, const struct page_run *run)
 		chart_lanes(page->out,
 			&(struct chart){ .id = page_chart_id(run, "git", id),
 				.title = "What ran when",
-				.subtitle = "Git's commands, what they started, and the parts of their work, the longest ones.",
+				.subtitle = "Git's commands, what they started, and the parts of their work, the longest "
+					    "ones.",
 				.description = "Commands and regions of git as bars over the time of the run." },
 			spans->items, spans->count, series, ARRAY_SIZE(series), page_time(run));
 	for (size_t i = 0; spans && i < spans->count; i++) {

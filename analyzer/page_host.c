@@ -24,7 +24,9 @@ static void add_increment(struct counters *counters, struct chart_time axis, dou
 	double to = time - (double)axis.begin_ns;
 	double *values = counters->values[counters->count - 1];
 
-	for (size_t i = from > 0 ? (size_t)(from / step) : 0; to > from && i < PROFILE_STEPS && (double)i * step < to; i++) {
+	if (to <= from)
+		return;
+	for (size_t i = from > 0 ? (size_t)(from / step) : 0; i < PROFILE_STEPS && (double)i * step < to; i++) {
 		double begin = from > (double)i * step ? from : (double)i * step;
 		double end = to < (double)(i + 1) * step ? to : (double)(i + 1) * step;
 
@@ -100,21 +102,23 @@ static int write_rates(const struct page *page, const struct page_run *run, cons
 
 int page_host(const struct page *page, const struct page_run *run)
 {
+	static const char waits[] =
+		"(source LIKE 'disk:%' AND name = 'flushes') OR (source LIKE 'jbd2:%' AND name = 'transactions')"
+		" OR (source LIKE 'xfs:%' AND name = 'log_force') OR (source LIKE 'btrfs:%' AND name = 'commits')";
 	char id[48];
 	int err = write_rates(page, run, "source LIKE 'disk:%' AND name IN ('reads', 'writes')",
 		(struct chart){ .id = page_chart_id(run, "disk", id),
 			.title = "Requests to the devices",
-			.subtitle = "Reads and writes that the kernel sent to the devices below the filesystem, by anybody.",
+			.subtitle = "Reads and writes that the kernel sent to the devices below the filesystem, for "
+				    "anybody.",
 			.description = "Stacked areas of reads and writes per second for each device over time.",
 			.unit = UNIT_RATE });
 
-	return err ?: write_rates(page, run,
-			      "(source LIKE 'disk:%' AND name = 'flushes') OR (source LIKE 'jbd2:%' AND name = 'transactions')"
-			      " OR (source LIKE 'xfs:%' AND name = 'log_force') OR (source LIKE 'btrfs:%' AND name = 'commits')",
+	return err ?: write_rates(page, run, waits,
 			      (struct chart){ .id = page_chart_id(run, "flushes", id),
 				      .title = "Flushes and commits",
-				      .subtitle = "Flushes of a device's cache, and commits of the filesystem's journal or tree, "
-						  "which others may have to wait for.",
+				      .subtitle = "Flushes of a device's cache, and commits of the filesystem's journal or "
+						  "tree, which others may have to wait for.",
 				      .description = "Stacked areas of flushes and commits per second over time.",
 				      .unit = UNIT_RATE });
 }

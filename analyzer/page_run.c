@@ -28,8 +28,8 @@ static int load_times(const struct page *page, int64_t id, struct page_run *run)
 	int err = trace_prepare(page->trace,
 		"SELECT real_ns, user_ns, sys_ns, fs_type, CASE WHEN json_valid(command)"
 		" THEN (SELECT group_concat(CASE WHEN value GLOB '*[^-a-zA-Z0-9_./:=@%+,]*' OR value = ''"
-		" THEN '''' || replace(value, '''', '''\\''''') || '''' ELSE value END, ' ') FROM json_each(command)) END"
-		" FROM run WHERE id = ?",
+		" THEN '''' || replace(value, '''', '''\\''''') || '''' ELSE value END, ' ')"
+		" FROM json_each(command)) END FROM run WHERE id = ?",
 		&stmt, NULL);
 
 	err = err ?: trace_bind_int(stmt, 1, id);

@@ -128,7 +128,8 @@ enum { AT_OP, AT_START, AT_DUR, AT_FS, AT_FAILED, AT_PATH, AT_PHASE };
 static int find_extent(struct trace *trace, int64_t run, struct profile *profile)
 {
 	struct trace_stmt auto_stmt *stmt = NULL;
-	int err = trace_prepare(trace, "SELECT min(start_ns), max(start_ns + dur_ns) FROM op WHERE run = ?", &stmt, NULL);
+	int err = trace_prepare(
+		trace, "SELECT min(start_ns), max(start_ns + dur_ns) FROM op WHERE run = ?", &stmt, NULL);
 
 	err = err ?: trace_bind_int(stmt, 1, run);
 	err = err ?: trace_step(stmt);
@@ -219,7 +220,8 @@ static int read_ops(struct trace *trace, int64_t run, struct profile *profile)
 	struct interval_union busy = {};
 	int err = trace_prepare(trace,
 		"SELECT op.op, op.start_ns, op.dur_ns, op.fs_ns, op.result < 0, op.path, g.phase"
-		" FROM op LEFT JOIN git_op AS g ON g.id = op.run * 1099511627776 + op.seq WHERE op.run = ? ORDER BY op.seq",
+		" FROM op LEFT JOIN git_op AS g ON g.id = op.run * 1099511627776 + op.seq"
+		" WHERE op.run = ? ORDER BY op.seq",
 		&stmt, NULL);
 
 	err = err ?: trace_bind_int(stmt, 1, run);

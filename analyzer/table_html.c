@@ -7,6 +7,8 @@
 #include "html.h"
 #include "table_internal.h"
 
+#define LONG_CELL 24 /* bytes; longer ones are broken into lines */
+
 static bool numeric(const struct table_column *column)
 {
 	return column->kind != COLUMN_TEXT && column->kind != COLUMN_JSON && column->kind != COLUMN_ANY;
@@ -40,7 +42,7 @@ static void begin_cell(struct table *table, const char *class, const char *value
 
 void table_html_text(struct table *table, const char *text, size_t len)
 {
-	begin_cell(table, NULL, NULL);
+	begin_cell(table, len > LONG_CELL ? "l" : NULL, NULL);
 	html_text(table->out, text, len);
 	fputs("</td>", table->out);
 }

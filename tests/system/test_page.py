@@ -161,7 +161,7 @@ def test_git_tells_its_phases(clone):
 def test_without_git_there_is_none_of_it(box):
     record(box, "touch a")
     names = {attrs["id"] for attrs in report(box.db).all("figure")}
-    assert "run-1-git" not in names and "run-1-flushes" not in names
+    assert "run-1-git" not in names and "run-1-rate" in names
 
 
 def test_flushes_of_devices(box):
