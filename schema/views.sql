@@ -72,7 +72,8 @@ SELECT r.run, r.id,
        WHEN r.category = 'index' AND r.label LIKE '%read%' AND r.label <> 'preload' THEN 11
        WHEN r.category = 'index' AND r.label IN ('preload', 'refresh') THEN 12
        WHEN r.category = 'index' AND r.label LIKE '%write%' THEN 13
-       WHEN r.category IN ('fetch-pack', 'negotiation_v0_v1', 'negotiation_v2', 'fetch', 'transport') THEN 6
+       WHEN r.category IN ('fetch-pack', 'negotiation_v0_v1', 'negotiation_v2', 'fetch', 'transport', 'push', 'transport_push')
+            THEN 6
        WHEN r.category = 'status' AND r.label = 'untracked' OR r.category IN ('dir', 'read_directory') THEN 15
        WHEN r.category IN ('status', 'diff', 'diffcore-rename') THEN 14
        WHEN r.category = 'cache_tree' AND r.label = 'update' AND c.name NOT IN ('clone', 'checkout', 'switch', 'reset') THEN 16
@@ -93,8 +94,8 @@ SELECT run, id,
        WHEN name = 'rev-list' AND parent IS NOT NULL THEN 9
        WHEN name = 'checkout--worker' THEN 10
        WHEN name = 'pack-objects' THEN 18
-       WHEN name IN ('gc', 'maintenance', 'repack', 'prune', 'prune-packed', 'pack-refs', 'reflog', 'rerere', 'worktree',
-            'commit-graph', 'multi-pack-index', 'fsck') THEN 19
+       WHEN name IN ('gc', 'maintenance', 'repack', 'prune', 'prune-packed', 'pack-refs', 'reflog', 'rerere',
+            'commit-graph', 'multi-pack-index', 'fsck') OR (name = 'worktree' AND argv GLOB '*worktree prune*') THEN 19
        WHEN name IN ('remote-http', 'remote-https', 'remote-ext', 'ls-remote') THEN 6
        END AS phase,
        -- instead of the path's own for files of the worktree: 'checkout -- PATH' has no region
