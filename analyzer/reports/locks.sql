@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: MIT
--- title: Lock files, and how long each was held
--- about: Files called X.lock. Held is from the moment that creating it returned until it was renamed to X ('committed')
+-- title: Git's lock files, and how long each was held
+-- about: Files called X.lock in a .git. Held is from the moment that creating it returned until it was renamed to X ('committed')
 --    or removed ('dropped'); 'left' were still there at the end. 'refused' are attempts that found it taken.
 -- param limit=40: how many rows
 WITH touched AS (
     SELECT o.seq, p.path, o.start_ns, o.dur_ns, o.fs_ns, o.result, o.process,
            (SELECT name FROM op_type WHERE code = o.op) AS op
       FROM op AS o JOIN path AS p ON p.run = :run AND p.id = o.path
-     WHERE o.run = :run AND p.path GLOB '*.lock'
+     WHERE o.run = :run AND p.path GLOB '*.git/*.lock'
        AND o.op IN (SELECT code FROM op_type WHERE name IN ('create', 'rename', 'unlink', 'link'))),
 refused AS (SELECT path, count(*) AS n FROM touched WHERE op IN ('create', 'link') AND result < 0 GROUP BY path),
 held AS (

@@ -14,24 +14,28 @@ files AS MATERIALIZED (
                 WHERE g.run = :run AND (g.path = '' OR substr(c.path, 1, length(g.path) + 1) = g.path || '/')
                 ORDER BY length(g.path) DESC LIMIT 1) AS repository
       FROM reads AS r JOIN path_class AS c ON c.run = :run AND c.id = r.path AND c.class = 'worktree'),
+index_paths AS MATERIALIZED (
+    SELECT id, rtrim(substr(path, 1, length(path) - length('.git/index')), '/') AS repository
+      FROM path WHERE run = :run AND (path = '.git/index' OR path GLOB '*/.git/index')),
+wanted AS MATERIALIZED (SELECT path FROM files UNION SELECT id FROM index_paths),
 -- When contents changed, as the run's seq and as wall clock: before the run, by writing, by renaming onto the name.
-changes AS (
-    SELECT i.path, 0 AS seq, i.mtime_ns AS real_ns FROM initial AS i WHERE i.run = :run
+changes AS MATERIALIZED (
+    SELECT path, 0 AS seq, mtime_ns AS real_ns FROM initial WHERE run = :run AND path IN (SELECT path FROM wanted)
      UNION ALL
-    SELECT CASE WHEN t.name = 'rename' THEN path2 ELSE path END, seq, start_ns + (SELECT start_real_ns FROM run WHERE id = :run)
-      FROM op JOIN op_type AS t ON t.code = op.op
-     WHERE op.run = :run AND op.result >= 0 AND op.op IN (SELECT code FROM op_type WHERE name IN ('create', 'write', 'rename'))),
-file_changes AS MATERIALIZED (SELECT * FROM changes WHERE path IN (SELECT path FROM files)),
-indexes AS MATERIALIZED (
-    SELECT h.seq, h.real_ns, rtrim(substr(p.path, 1, length(p.path) - length('.git/index')), '/') AS repository
-      FROM changes AS h JOIN path AS p ON p.run = :run AND p.id = h.path
-     WHERE h.path IN (SELECT id FROM path WHERE run = :run AND (path = '.git/index' OR path GLOB '*/.git/index'))),
+    SELECT path, seq, start_ns + (SELECT start_real_ns FROM run WHERE id = :run) FROM op
+     WHERE run = :run AND result >= 0 AND op IN (SELECT code FROM op_type WHERE name IN ('create', 'write'))
+       AND path IN (SELECT path FROM wanted)
+     UNION ALL
+    SELECT path2, seq, start_ns + (SELECT start_real_ns FROM run WHERE id = :run) FROM op
+     WHERE run = :run AND result >= 0 AND op = (SELECT code FROM op_type WHERE name = 'rename')
+       AND path2 IN (SELECT path FROM wanted)),
 -- Without GROUP BY these would be looked up for every read; max() takes the other column along from its row.
 changed AS (
-    SELECT f.path, f.process, max(h.seq), h.real_ns FROM files AS f JOIN file_changes AS h ON h.path = f.path AND h.seq < f.seq
+    SELECT f.path, f.process, max(h.seq), h.real_ns FROM files AS f JOIN changes AS h ON h.path = f.path AND h.seq < f.seq
      GROUP BY f.path, f.process),
 noted AS (
-    SELECT f.path, f.process, max(x.seq), x.real_ns FROM files AS f JOIN indexes AS x ON x.repository = f.repository AND x.seq < f.seq
+    SELECT f.path, f.process, max(h.seq), h.real_ns
+      FROM files AS f JOIN index_paths AS x ON x.repository = f.repository JOIN changes AS h ON h.path = x.id AND h.seq < f.seq
      GROUP BY f.path, f.process)
 SELECT coalesce(CASE (c.real_ns / 1000000000 > n.real_ns / 1000000000) - (c.real_ns / 1000000000 < n.real_ns / 1000000000)
                 WHEN 0 THEN 'same second' WHEN 1 THEN 'younger' ELSE 'older' END, 'unknown') AS why,

@@ -22,7 +22,7 @@ FOLDER = TOP / "analyzer" / "reports"
 GOLDEN = TOP / "tests" / "golden"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.sql"))
 # What the story is too short for.
-SET = {"stat-storms": ["--set", "min=3"]}
+SET = {"stat-storms": ["--set", "min=3"], "pauses": ["--set", "min_us=50"]}
 CLASSES = {"w/.git/index.lock": ("index", 1), "w/.git/objects/pack/tmp_pack_A1": ("pack", 0), "w/src/f0": ("worktree", 0),
            "w/.git/HEAD.lock": ("ref", 1), "w/.git/refs/heads/x.lock": ("ref", 1), "w": ("worktree", 0), "": ("outside", 0),
            "w/.git/config": ("config", 0), "v/.git/info/grafts": ("config", 0), "w/.git/commondir": ("config", 0),
