@@ -143,6 +143,8 @@ static void add_own(enum op_id op, const struct call *c)
 		add_ioctl(c);
 	else if (op == OP_write && c->fi->writepage)
 		add_int("writepage", 1);
+	else if (op == OP_flush && c->had_locks)
+		add_int("owner", (int64_t)c->lock_owner);
 	else if (op == OP_readdir || op == OP_readdirplus)
 		add_listing(c);
 }

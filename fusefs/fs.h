@@ -88,6 +88,7 @@ struct call {
 	struct statvfs *statvfs;
 	char *buf; /* the answer's bytes: result says how many */
 	int ioctl_result;
+	bool had_locks;	       /* flush: locks of c->lock_owner have gone */
 	uint32_t listed;       /* entries of a listing, */
 	uint64_t listed_names; /* and the sum of XXH3_64bits() of their names: does not depend on their order */
 

@@ -26,8 +26,8 @@ int lock_table_new(struct lock_table **ret_table);
 void lock_table_stop(struct fs *fs);
 void lock_table_free(struct fs *fs);
 
-/* The owner has closed a descriptor of the inode. */
-void lock_drop_owner(struct fs *fs, struct node *node, uint64_t owner);
+/* The owner has closed a descriptor of the inode. True: it had locks there. */
+bool lock_drop_owner(struct fs *fs, struct node *node, uint64_t owner);
 
 /*
  * The open file has ended. Processes have given up their locks by then (FLUSH), so what is left was locked as an open

@@ -127,7 +127,7 @@ int64_t do_flush(struct fs *fs, struct call *c)
 	int fd = dup(c->fh->fd);
 	int err = fd < 0 ? 0 : FS_CALL(c, close(fd)) < 0 ? -errno : 0; /* without a descriptor to spare: at release */
 
-	lock_drop_owner(fs, c->node, c->lock_owner);
+	c->had_locks = lock_drop_owner(fs, c->node, c->lock_owner);
 	return err;
 }
 

@@ -148,9 +148,9 @@ static bool drop_one(struct fs *fs, const struct node *node, const uint64_t *id,
 	return true;
 }
 
-void lock_drop_owner(struct fs *fs, struct node *node, uint64_t id)
+bool lock_drop_owner(struct fs *fs, struct node *node, uint64_t id)
 {
-	drop_one(fs, node, &id, NULL);
+	return drop_one(fs, node, &id, NULL);
 }
 
 void lock_drop_handle(struct fs *fs, struct node *node, uint64_t handle)

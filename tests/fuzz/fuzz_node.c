@@ -100,9 +100,10 @@ void *worker_buffer(void)
 	return buffer;
 }
 
-void lock_drop_owner(struct fs *fs, struct node *node, uint64_t owner)
+bool lock_drop_owner(struct fs *fs, struct node *node, uint64_t owner)
 {
 	(void)fs, (void)node, (void)owner;
+	return false;
 }
 
 void lock_drop_handle(struct fs *fs, struct node *node, uint64_t handle)

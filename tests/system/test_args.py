@@ -8,7 +8,6 @@ import os
 import struct
 
 
-
 def args(row):
     return json.loads(row["args"])
 
@@ -105,6 +104,19 @@ def test_ioctl_structures(box):
         os.close(file)
     row = box.recorded(action).expect("ioctl", path="f", flags=put)
     assert len(bytes.fromhex(args(row)["in"])) == 28
+
+
+def test_a_flush_that_ends_locks_names_their_owner(box):
+    (box.src / "f").write_text("x")
+
+    def action(mnt):
+        for lock in (False, True):
+            with open(mnt / "f", "r+") as file:
+                if lock:
+                    fcntl.lockf(file, fcntl.LOCK_EX)
+    db = box.recorded(action)
+    assert [row["args"] and args(row) for row in db.ops(op="flush", path="f")] == \
+        [None, {"owner": args(db.expect("setlk", path="f"))["owner"]}]
 
 
 def names_sum(names):
