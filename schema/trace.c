@@ -395,6 +395,17 @@ static int configure(struct trace *trace)
 							   : "PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY");
 }
 
+/* SQLite does not wait when it changes the journal's mode, and others that open the file just now are in the way. */
+static int use_log(struct trace *trace)
+{
+	int64_t until = clock_ns(CLOCK_MONOTONIC) + BUSY_TIMEOUT_MS * 1000000LL;
+	int err;
+
+	while ((err = trace_exec(trace, "PRAGMA journal_mode = WAL")) == -EBUSY && clock_ns(CLOCK_MONOTONIC) < until)
+		usleep(2000);
+	return err;
+}
+
 /*
  * In one transaction, so that two openers make or migrate the file once and a crash leaves the old one. The journal
  * mode is stored in the file, so it changes only when the file is known to be ours.
@@ -406,8 +417,8 @@ static int prepare_for_writing(struct trace *trace)
 	err = err ?: check_version(trace);
 	err = err ?: trace_commit(trace);
 	trace_rollback(trace);
-	return err ?: trace_exec(trace, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
-					" PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_size = -8000");
+	err = err ?: use_log(trace);
+	return err ?: trace_exec(trace, "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_size = -8000");
 }
 
 /* A FIFO would be waited for, and a device may never end: -ENOTSUP. */

@@ -315,7 +315,7 @@ static void *open_and_close(void *arg)
 static void many_create_at_once(void **state)
 {
 	struct scratch *scratch = *state;
-	pthread_t threads[6];
+	pthread_t threads[24];
 
 	for (size_t i = 0; i < ARRAY_SIZE(threads); i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, open_and_close, scratch->db), 0);
