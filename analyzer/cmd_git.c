@@ -108,7 +108,7 @@ static const struct option git_options[] = {
 
 const struct command cmd_git = {
 	.name = "git",
-	.summary = "why git is slow here: phases, a checkout's anatomy, locks, what costs most",
+	.summary = "why git is slow here: its phases, and what costs most",
 	.arguments = "DB",
 	.details = "Splits a run's wall time by what git was doing: receiving a pack, checking out, refreshing the index, ..."
 		   " and each of these into time in the filesystem ('in fs'), in the recorder ('shim') and in git itself,"
