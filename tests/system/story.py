@@ -100,6 +100,44 @@ def others(tape):
     tape.op("lookup", "elsewhere", make, 2 * US, error=ENOENT)
 
 
+def git_tells(tape):
+    """
+    The clone (process 1) with its index-pack (2) and the status (3, 4), as git would trace them: in the foreground are
+    the clone's own work until the pack comes, the pack, the checkout, the status, and the build.
+    """
+    run = tape.run
+    tape.flush()
+    tape.db.executemany("INSERT INTO git_command (run, id, parent, sid, pid, name, argv, start_ns, end_ns, exit_code)"
+                        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0)", [
+        (run, 1, None, "s1", 100, "clone", "git clone /srv/x w", 0, 8663 * US),
+        (run, 2, 1, "s1/s2", 101, "index-pack", "git index-pack --stdin", 880 * US, 8000 * US),
+        (run, 3, None, "s3", 200, "status", "git status", 9600 * US, 10420 * US)])
+    tape.db.executemany("INSERT INTO git_region VALUES (?, ?, ?, ?, ?, 'main', ?, ?, ?, NULL, ?, ?, ?)", [
+        (run, 1, 1, None, 10, 1, "unpack_trees", "unpack_trees", 8010 * US, 8600 * US, "unpack_trees/unpack_trees"),
+        (run, 2, 1, 1, 11, 2, "index", "read", 8020 * US, 8030 * US, "unpack_trees/unpack_trees > index/read"),
+        (run, 3, 3, None, 12, 1, "index", "refresh", 9650 * US, 9750 * US, "index/refresh"),
+        (run, 4, 3, None, 12, 1, "index", "refresh", 9760 * US, 9780 * US, "index/refresh")])
+    tape.db.executemany("INSERT INTO git_span VALUES (?, ?, ?, ?, ?, ?)", [
+        (run, 0, 880 * US, 1, None, 5), (run, 880 * US, 8000 * US, 2, None, 8), (run, 8000 * US, 8663 * US, 1, 1, 10),
+        (run, 8663 * US, 9600 * US, None, None, 1), (run, 9600 * US, 10420 * US, 3, 3, 12), (run, 10420 * US, tape.now, None, None, 1)])
+    tape.db.execute("INSERT INTO git_op SELECT run * 1099511627776 + seq,"
+                    " CASE process WHEN 1 THEN 1 WHEN 2 THEN 2 WHEN 5 THEN NULL ELSE 3 END,"
+                    " CASE WHEN process = 1 AND start_ns >= 8010000 THEN 1 WHEN process IN (3, 4) AND start_ns < 9780000 THEN 3 END,"
+                    " CASE process WHEN 1 THEN CASE WHEN start_ns >= 8010000 THEN 10 ELSE 5 END WHEN 2 THEN 8 WHEN 5 THEN 1 ELSE 12 END"
+                    " FROM op WHERE run = ?", (run,))
+
+
+def machine_counts(tape):
+    """Samples at -1, 1, 8 and 11 ms; the disk's flushes change in the first and the last interval between them."""
+    tape.db.executemany("INSERT INTO host_counter VALUES (?, ?, ?, ?, 'counter', ?)", [
+        (tape.run, 1, "cpu", "user", "ns"), (tape.run, 2, "disk:vda", "flushes", "count"), (tape.run, 3, "disk:vda", "flush_time", "ns"),
+        (tape.run, 4, "disk:loop0", "flushes", "count")])
+    tape.db.executemany("INSERT INTO host_value VALUES (?, ?, ?, ?)", [
+        (tape.run, counter, at * MS, value) for counter, at, value in [
+            (1, -1, 5), (1, 1, 6), (1, 8, 7), (1, 11, 8), (2, -1, 100), (2, 8, 103), (2, 11, 104), (3, -1, 0), (3, 8, 5 * MS),
+            (3, 11, 7 * MS), (4, -1, 10), (4, 11, 11)]])
+
+
 def tell(path):
     """Run 1 is an empty one, run 2 the story, run 3 one operation."""
     tape = Tape(path)
@@ -109,6 +147,8 @@ def tell(path):
     clone(tape)
     status(tape)
     others(tape)
+    git_tells(tape)
+    machine_counts(tape)
     tape.end()
     tape.begin("single")
     tape.op("getattr", "", tape.process("ls", 400), 7 * US)
