@@ -144,9 +144,10 @@ int git_story_none(struct trace *trace, int64_t run, const char *note)
 
 void git_story_remove(const char *path, int dir_fd)
 {
+	auto_free char *copy = strdup(path);
+	char *slash = copy ? strrchr(copy, '/') : NULL;
 	int fd = dup(dir_fd);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	char *root;
 
 	if (dir) {
 		rewinddir(dir);
@@ -154,14 +155,12 @@ void git_story_remove(const char *path, int dir_fd)
 			unlinkat(fd, entry->d_name, 0);
 		closedir(dir);
 	}
-	if (rmdir(path) < 0)
-		log_errno(errno, "%s: cannot be removed", path);
-	root = strdup(path);
-	if (root && strrchr(root, '/')) {
-		*strrchr(root, '/') = '\0';
-		rmdir(root); /* stays while other runs have something there */
-	}
-	free(root);
+	if (!slash)
+		return;
+	if (rmdir(copy) < 0)
+		log_errno(errno, "%s: cannot be removed", copy);
+	*slash = '\0';
+	rmdir(copy); /* stays while other runs have something there */
 }
 
 /* 1: it was left over and is in the database now; 0: alive; -errno after a message. */
