@@ -81,6 +81,16 @@ void recording_git_environment(const struct recording *rec)
 	}
 }
 
+static void say_note(const struct recording *rec, struct trace *trace)
+{
+	struct trace_stmt auto_stmt *stmt = NULL;
+	int err = trace_prepare(trace, "SELECT git_note FROM run WHERE id = ?", &stmt, NULL);
+
+	err = err ?: trace_bind_int(stmt, 1, rec->result.run);
+	if (err == 0 && trace_step(stmt) == 1 && trace_column_text(stmt, 0) && !rec->options->quiet)
+		log_msg("run %" PRId64 ": %s", rec->result.run, trace_column_text(stmt, 0));
+}
+
 int recording_git_load(struct recording *rec, struct trace *trace)
 {
 	struct git_trace *git = &rec->git;
@@ -99,6 +109,7 @@ int recording_git_load(struct recording *rec, struct trace *trace)
 		git_story_remove(git->dir, git->dir_fd);
 	free(git->dir);
 	git->dir = NULL;
+	say_note(rec, trace);
 	return 0;
 }
 

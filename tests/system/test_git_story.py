@@ -75,6 +75,17 @@ def test_clone_with_workers(box_on, origin, kind):
     assert len(index) == 1 and index[0]["renamed"] == 1 and 0 < index[0]["held_ns"] < real
 
 
+@pytest.mark.parametrize("kind", ["xfs", "btrfs"])
+def test_the_filesystem_s_own_counters(box_on, kind):
+    db = record(box_on(kind), "sh", "-c", "touch f && sync f && sleep 0.2")
+    device = os.path.basename(db.condition()["device"])
+    counted = {row[0] for row in db.connection.execute("SELECT DISTINCT name FROM host_sample WHERE source = ?",
+                                                       (f"{kind}:{device}",))}
+    assert counted >= ({"log_force", "trans_sync"} if kind == "xfs" else {"commits", "commit_time"})
+    assert db.value("SELECT max(value) - min(value) FROM host_sample WHERE source = ? AND name = 'writes'",
+                    f"disk:{device}") > 0
+
+
 def test_the_machine_is_sampled(box, origin):
     db = record(box, "sh", "-c", f"git clone -q file://{origin} a && sync && sleep 0.3")
     device = os.path.basename(db.condition()["device"])
@@ -137,8 +148,9 @@ def test_what_git_cannot_have_written(box):
         head -c 3000000 /dev/zero > "$GIT_TRACE2_EVENT/zeros"
         touch "$GIT_TRACE2_EVENT/git-trace2-discard"
     """
-    db = record(box, "sh", "-c", script)
-    assert db.condition()["git_bad_lines"] == 5
+    said = run(FSTAPE, "record", box.db, box.src, "--", "sh", "-c", script, env=environment()).stderr
+    db = Database(box.db, 1)
+    assert db.condition()["git_bad_lines"] == 5 and "5 of" in said
     assert "5 of" in db.condition()["git_note"] and "trace2.maxFiles" in db.condition()["git_note"]
     assert db.value("SELECT count(*) FROM git_command WHERE name = 'init'") == 1
 
