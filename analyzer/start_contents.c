@@ -63,6 +63,7 @@ int start_load_contents(struct start *start)
 	if (err < 0 || !trace_column_int(stmt, 0))
 		return err < 0 ? err : 0;
 	err = load_uses(start);
+	err = err ?: start_load_names(start, "initial_data", &start->data);
 	return err ?: content_reader_new(start->trace, start->run, &start->contents);
 }
 
@@ -122,7 +123,7 @@ static int64_t note_missing(struct sink *sink, int64_t got)
 static int generate(struct sink *sink, int64_t len)
 {
 	struct start *start = sink->start;
-	uint64_t key = start_inode_key(sink->row);
+	uint64_t key = start_inode_key(sink->row->dev, sink->row->ino);
 	int err = 0;
 
 	for (int64_t offset = 0; offset < len && err == 0; offset += START_BUFFER) {
@@ -151,6 +152,7 @@ static int apply_uses(struct sink *sink)
 int start_fill(struct start *start, const struct start_row *row, int fd)
 {
 	struct sink sink = { start, row, fd };
+	uint64_t named;
 	int64_t kept = 0;
 	int err = 0;
 
@@ -158,8 +160,8 @@ int start_fill(struct start *start, const struct start_row *row, int fd)
 		return 0;
 	if (ftruncate(fd, row->size) < 0)
 		return start_error(start, errno, row->path, "cannot be made as long as it was");
-	if (start->contents)
-		kept = note_missing(&sink, content_of_initial(start->contents, row->path_id, take_piece, &sink));
+	if (start->contents && map64_get(&start->data, start_inode_key(row->dev, row->ino), &named))
+		kept = note_missing(&sink, content_of_initial(start->contents, (uint32_t)named, take_piece, &sink));
 	if (kept < 0)
 		return (int)kept;
 	if (kept == 0) /* nothing was recorded: it is gone, or contents never were */

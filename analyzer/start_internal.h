@@ -42,8 +42,9 @@ struct start {
 	struct start_result result;
 	uint64_t max_bytes, max_objects, need_bytes, need_objects;
 
-	struct map64 first;  /* hash of (dev, ino) -> path id of the first name */
-	struct map64 xattrs; /* hash of path id: it has some */
+	struct map64 first;  /* hash of (dev, ino) -> path id of the first name made */
+	struct map64 xattrs; /* the same -> path id of the name that has the attributes: any of them */
+	struct map64 data;   /* the same -> that has the contents */
 	struct map64 uses;   /* hash of node -> number in use_list */
 	struct start_use *use_list;
 	uint32_t use_count, use_room;
@@ -62,7 +63,7 @@ struct start {
 /* "fstape: TARGET: PATH: TEXT: STRERROR"; returns -|err|. */
 int start_error(const struct start *start, int err, const char *path, const char *text);
 
-uint64_t start_inode_key(const struct start_row *row);
+uint64_t start_inode_key(uint64_t dev, uint64_t ino);
 uint64_t start_id_key(uint64_t id);
 
 /* How much of the disk a file's contents need. */
@@ -76,6 +77,9 @@ int start_finish_dir(struct start *start, const struct start_row *row);
 
 /* Fills an empty file up to its size. -errno after a message. */
 int start_fill(struct start *start, const struct start_row *row, int fd);
+
+/* Which names of inodes have rows in `table`. 0 or -errno of trace.h. */
+int start_load_names(struct start *start, const char *table, struct map64 *names);
 
 /* Reads what the contents of files come from, when the run has any. 0 or -errno of trace.h. */
 int start_load_contents(struct start *start);

@@ -64,14 +64,14 @@ static bool xattr_allowed(const struct start *start, const char *name)
 
 static int set_xattrs(struct start *start, const struct start_row *row, const char *path)
 {
-	uint64_t value;
+	uint64_t named;
 	int err;
 
-	if (!map64_get(&start->xattrs, start_id_key(row->path_id), &value))
+	if (!map64_get(&start->xattrs, start_inode_key(row->dev, row->ino), &named))
 		return 0;
 	trace_reset(start->xattrs_of);
 	err = trace_bind_int(start->xattrs_of, 1, start->run);
-	err = err ?: trace_bind_int(start->xattrs_of, 2, row->path_id);
+	err = err ?: trace_bind_int(start->xattrs_of, 2, (int64_t)named);
 	while (err >= 0 && (err = trace_step(start->xattrs_of)) == 1) {
 		const char *name = trace_column_text(start->xattrs_of, 0) ?: "";
 
@@ -187,7 +187,7 @@ static int make_other(struct start *start, const struct start_row *row, const ch
 int start_make(struct start *start, const struct start_row *row)
 {
 	char name[BENEATH_NAME_MAX + 1];
-	uint64_t key = start_inode_key(row), first;
+	uint64_t key = start_inode_key(row->dev, row->ino), first;
 	int err;
 
 	if (row->path_len == 0)

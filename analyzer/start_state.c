@@ -31,9 +31,9 @@ int start_error(const struct start *start, int err, const char *path, const char
 		text);
 }
 
-uint64_t start_inode_key(const struct start_row *row)
+uint64_t start_inode_key(uint64_t dev, uint64_t ino)
 {
-	const uint64_t both[2] = { row->dev, row->ino };
+	const uint64_t both[2] = { dev, ino };
 
 	return XXH3_64bits(both, sizeof(both));
 }
@@ -124,7 +124,7 @@ static int measure_row(struct start *start, const struct start_row *row)
 		return err;
 	start->need_objects += row->path_len > 0;
 	if (S_ISREG(row->mode))
-		err = map64_add(&start->first, start_inode_key(row), 0);
+		err = map64_add(&start->first, start_inode_key(row->dev, row->ino), 0);
 	if (err == 1) /* the first name of it */
 		start->need_bytes += (uint64_t)start_allocated(row);
 	if (start->need_bytes > (uint64_t)INT64_MAX)
@@ -215,14 +215,19 @@ static int make_row(struct start *start, const struct start_row *row)
 	return err ?: start_make(start, row);
 }
 
-static int load_xattrs(struct start *start)
+int start_load_names(struct start *start, const char *table, struct map64 *names)
 {
 	struct trace_stmt auto_stmt *stmt = NULL;
-	int err = trace_prepare(start->trace, "SELECT DISTINCT path FROM initial_xattr WHERE run = ?", &stmt, NULL);
+	char sql[200];
+	int err;
 
+	snprintf(sql, sizeof(sql), "SELECT t.path, i.dev, i.ino FROM %s AS t JOIN initial AS i ON i.run = t.run AND i.path = t.path"
+				   " WHERE t.run = ? GROUP BY t.path", table);
+	err = trace_prepare(start->trace, sql, &stmt, NULL);
 	err = err ?: trace_bind_int(stmt, 1, start->run);
 	while (err >= 0 && (err = trace_step(stmt)) == 1)
-		err = map64_add(&start->xattrs, start_id_key((uint64_t)trace_column_int(stmt, 0)), 0);
+		err = map64_add(names, start_inode_key((uint64_t)trace_column_int(stmt, 1), (uint64_t)trace_column_int(stmt, 2)),
+			(uint64_t)trace_column_int(stmt, 0));
 	return err < 0 ? err : 0;
 }
 
@@ -230,7 +235,7 @@ static int prepare(struct start *start)
 {
 	int err = start_load_contents(start);
 
-	err = err ?: load_xattrs(start);
+	err = err ?: start_load_names(start, "initial_xattr", &start->xattrs);
 	err = err ?: trace_prepare(start->trace, "SELECT path FROM path WHERE run = ? AND id = ?", &start->text_of, NULL);
 	err = err ?: trace_prepare(start->trace, "SELECT name, value FROM initial_xattr WHERE run = ? AND path = ?",
 		&start->xattrs_of, NULL);
@@ -265,6 +270,7 @@ static void start_free(struct start *start)
 	trace_finalize(start->xattrs_of);
 	map64_free(&start->first);
 	map64_free(&start->xattrs);
+	map64_free(&start->data);
 	map64_free(&start->uses);
 	free(start->use_list);
 	free(start->buf);

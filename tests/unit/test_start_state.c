@@ -156,7 +156,8 @@ static void contents_are_made_of_what_there_is(void **state)
 	char sql[200];
 
 	box_open(*state, 0, &box);
-	file = add(&box, "f", FILE_ROW(0644, .size = 12, .node = 77), NULL);
+	add(&box, "a", FILE_ROW(0644, .size = 12, .node = 77, .ino = 9), NULL);
+	file = add(&box, "f", FILE_ROW(0644, .size = 12, .node = 77, .ino = 9), NULL); /* its contents are under this name */
 	add(&box, "made", FILE_ROW(0644, .size = 5000), NULL);
 	content_hash("hello after the run", 19, &hash);
 	assert_int_equal(trace_add_content(box.trace, &hash, "hello after the run", 19), 0);
