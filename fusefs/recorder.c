@@ -24,6 +24,7 @@
 #define PERIOD_IDLE_NS (500 * 1000000LL)
 #define ANCHOR_PERIOD_NS (5 * NSEC_PER_SEC)
 #define BUSY_WORTH_SAYING_NS (3 * NSEC_PER_SEC)
+#define HURRY_NS (3 * NSEC_PER_SEC) /* less than what main.c grants a mount to end by itself */
 #define WAIT_STEP_NS (50 * 1000000LL)
 
 struct recorder {
@@ -35,7 +36,7 @@ struct recorder {
 	int64_t start_mono_ns, start_coarse_ns;
 	bool drop; /* overflow=drop */
 	bool load_at_end;
-	_Atomic bool hurry;
+	_Atomic int64_t hurry_until_ns; /* CLOCK_MONOTONIC; 0: no hurry */
 	pthread_t thread;
 	bool started;
 	pthread_mutex_t db_lock; /* of trace and loader */
@@ -101,9 +102,11 @@ static void *reserve(struct recorder *recorder, size_t size)
 	while (!(room = spool_reserve(thread_writer, size))) {
 		if (recorder->drop || size > SPOOL_RECORD_MAX / 2 || loss_is_due(&recorder->loss))
 			return NULL;
-		if (atomic_load(&recorder->hurry)) {
+		if (atomic_load(&recorder->hurry_until_ns)) {
 			spool_raise_limit(recorder->spool, SPOOL_SEGMENT_SIZE);
-			return spool_reserve(thread_writer, size);
+			room = spool_reserve(thread_writer, size);
+			if (room || clock_ns(CLOCK_MONOTONIC) > atomic_load(&recorder->hurry_until_ns))
+				return room;
 		}
 		pthread_cond_signal(&recorder->wake);
 		spool_wait_free(recorder->spool, WAIT_STEP_NS);
@@ -555,7 +558,7 @@ static int write_end(struct recorder *recorder)
 
 void recorder_hurry(struct recorder *recorder)
 {
-	atomic_store(&recorder->hurry, true);
+	atomic_store(&recorder->hurry_until_ns, clock_ns(CLOCK_MONOTONIC) + HURRY_NS);
 }
 
 int recorder_finish(struct recorder *recorder)

@@ -24,7 +24,7 @@ int recorder_start(struct recorder *recorder);
 
 /*
  * The mount is asked to end: from now on workers that find no room make some beyond the limit, so that none of them holds
- * that up. When the disk has no room either, what they record is lost, and counted.
+ * that up. When the disk has no room either, what they record is lost after some seconds, and counted.
  */
 void recorder_hurry(struct recorder *recorder);
 

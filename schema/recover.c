@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base.h"
+#include "busguard.h"
 #include "loader.h"
 
 #define BATCH 50000
@@ -172,6 +173,7 @@ int recover_all(struct trace *trace, void (*progress)(int64_t run, uint64_t even
 
 	if (!root)
 		return -ENOMEM;
+	failed = busguard_install(); /* a page of a spool that the disk does not give is damage, and not our end */
 	dir = opendir(root);
 	for (struct dirent *entry; dir && (entry = readdir(dir));) {
 		auto_free char *path = NULL;

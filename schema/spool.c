@@ -11,6 +11,7 @@
 
 #include "base.h"
 
+#define RETRY_NS (250 * 1000000LL)
 #define CAPACITY (SPOOL_SEGMENT_SIZE - HEADER_SIZE)
 #define FREE_KEPT 12u /* free segments above this are deleted, so that a burst does not stay in memory */
 
@@ -50,6 +51,10 @@ int spool_prepare(struct spool *spool, unsigned int spare)
 			return 0;
 		err = segment_make(spool, slot);
 	}
+	/* On a full disk trying takes long, as filesystems look for room, and commit what they have, before they say no. */
+	pthread_mutex_lock(&spool->lock);
+	spool->retry_ns = clock_ns(CLOCK_MONOTONIC) + RETRY_NS;
+	pthread_mutex_unlock(&spool->lock);
 	return err;
 }
 
@@ -65,7 +70,8 @@ void spool_idle(struct spool *spool)
 		madvise(segment->map, SPOOL_SEGMENT_SIZE, MADV_DONTNEED);
 }
 
-static struct segment *segment_take_ready(struct spool *spool, bool *ret_at_limit)
+/* `*ret_no_more`: a file for one must, or can, not be made now. */
+static struct segment *segment_take_ready(struct spool *spool, bool *ret_no_more)
 {
 	struct segment *segment;
 
@@ -77,7 +83,8 @@ static struct segment *segment_take_ready(struct spool *spool, bool *ret_at_limi
 		segment->status = SEGMENT_WRITING;
 		spool->free--;
 	}
-	*ret_at_limit = (uint64_t)(spool->count + 1) * SPOOL_SEGMENT_SIZE > spool->limit;
+	*ret_no_more = (uint64_t)(spool->count + 1) * SPOOL_SEGMENT_SIZE > spool->limit ||
+		       (spool->retry_ns && clock_ns(CLOCK_MONOTONIC) < spool->retry_ns);
 	pthread_mutex_unlock(&spool->lock);
 	return segment;
 }
@@ -88,11 +95,11 @@ static struct segment *segment_take_ready(struct spool *spool, bool *ret_at_limi
  */
 static struct segment *segment_take(struct spool *spool)
 {
-	bool at_limit;
-	struct segment *segment = segment_take_ready(spool, &at_limit);
+	bool no_more;
+	struct segment *segment = segment_take_ready(spool, &no_more);
 
-	while (!segment && !at_limit && spool_prepare(spool, 1) == 0)
-		segment = segment_take_ready(spool, &at_limit);
+	while (!segment && !no_more && spool_prepare(spool, 1) == 0)
+		segment = segment_take_ready(spool, &no_more);
 	return segment;
 }
 

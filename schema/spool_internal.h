@@ -31,6 +31,7 @@ struct spool {
 	pthread_cond_t freed;
 	struct segment *segments; /* every one there is */
 	unsigned int count, free, next_slot;
+	int64_t retry_ns; /* until then (CLOCK_MONOTONIC) writers make no file, as the last one could not be made */
 };
 
 static inline struct segment_header *header_of(const struct segment *segment)

@@ -5,13 +5,14 @@ import os
 import re
 import shutil
 import signal
+import socket
 import sqlite3
 import subprocess
 import time
 
 import pytest
 
-from harness import BUILD, FSTAPE, SLOW, TOP, check_truths, git, make_repository, mountpoints, run, snapshot, wait_until
+from harness import BUILD, FSTAPE, FSTAPEFS, SLOW, TOP, check_truths, git, make_repository, mountpoints, run, snapshot, wait_until
 
 CREATES = """
 import os, sys
@@ -80,15 +81,18 @@ def check_partial(db):
     return row
 
 
-def test_a_full_disk_during_a_clone(box, small, origin):
+@pytest.mark.parametrize("overflow", ["drop", "block"])
+def test_a_full_disk_during_a_clone(box, small, origin, overflow):
     """The clone is intact, each lost operation is counted; when there is room again, recording goes on."""
     where = small(mib=24)
-    made = box.mount(db=where / "t.db", spool="4M", threads=2, overflow="drop", cache="always").start()
+    made = box.mount(db=where / "t.db", spool="4M", threads=2, overflow=overflow, cache="always").start()
     ballast = fill(where)
+    start = time.monotonic()
     git("clone", "-q", "--no-hardlinks", origin, made.mnt / "clone")
     assert git("-C", made.mnt / "clone", "status", "--porcelain").stdout == ""
     git("-C", made.mnt / "clone", "fsck", "--full")
     creates(made.mnt, "during", 0, 20000)
+    assert time.monotonic() - start < 60 * SLOW, "waits 20 s once, not with every operation"
     ballast.unlink()
     time.sleep(1.5)
     before = time.monotonic()
@@ -283,6 +287,41 @@ def test_recovery_killed_half_way(box):
     names = [row["path"] for row in db.ops(op="create", error=None)]
     assert sorted(names) == sorted(os.listdir(box.src))
     assert not (box.store / "t.db-spool").exists()
+
+
+def test_recovery_on_a_full_disk(box, small):
+    """It fails in words, loses nothing, and does its work when there is room."""
+    where = small(mib=24)
+    made = box.mount(db=where / "t.db", load="end", threads=1).start()
+    creates(made.mnt, "f", 0, 8000)
+    made.kill()
+    run("umount", "-l", made.mnt)
+    ballast = fill(where)
+    failed = run(FSTAPE, "recover", where / "t.db", check=False)
+    assert failed.returncode == 1 and "full" in failed.stderr and "t.db-spool" in failed.stderr, failed
+    ballast.unlink()
+    run(FSTAPE, "recover", where / "t.db")
+    names = [row["path"] for row in made.db().ops(op="create", error=None)]
+    assert sorted(names) == sorted(os.listdir(box.src))
+    run(FSTAPE, "check", where / "t.db")
+
+
+def test_messages_of_a_daemon_in_the_background(box):
+    """Its standard error leads nowhere: syslog gets them."""
+    if os.path.lexists("/dev/log"):
+        pytest.skip("a syslog daemon runs here")
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    listener.bind("/dev/log")
+    try:
+        listener.settimeout(20)
+        run(FSTAPEFS, "-o", f"db={box.db},max_db=1M,spool=4M,threads=1", box.src, box.mnt)
+        creates(box.mnt, "f", 0, 20000)
+        run("umount", box.mnt)
+        message = listener.recv(4096).decode()
+        assert "fstapefs" in message and "max_db" in message
+    finally:
+        listener.close()
+        os.unlink("/dev/log")
 
 
 def test_max_db_stops_recording_at_a_marked_point(box):

@@ -103,6 +103,39 @@ static void a_live_run_is_left_alone(void **state)
 	recording_abandon(&recording);
 }
 
+/*
+ * The file is cut off when it is mapped already, as if the disk did not give its pages any more: what was there is damage,
+ * and no end of the process.
+ */
+static void pages_that_cannot_be_read_are_damage(void **state)
+{
+	struct scratch *scratch = *state;
+	auto_free char *messages = NULL;
+	auto_free char *segment = NULL;
+	struct recording recording;
+	pid_t pid;
+	int status;
+
+	recording_start(scratch, "cut", LIMIT, &recording);
+	for (uint64_t seq = 1; seq <= 20; seq++)
+		assert_true(put_event(recording.writer, seq));
+	segment = path_in(spool_dir(recording.spool), "segment-000000");
+	assert_int_equal(access(segment, F_OK), 0);
+	capture_begin(scratch);
+	pid = fork(); /* the guard is the process's */
+	if (pid == 0) {
+		struct loader loader = { recording.trace, recording.spool, recording.run };
+
+		if (recover_all(recording.trace, NULL) != 0 || truncate(segment, 0) < 0)
+			_exit(1);
+		_exit(loader_step(&loader, 100) == 0 && loader.damaged <= 1 ? 0 : 2);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	messages = capture_end(scratch);
+	assert_int_equal(status, 0);
+	recording_abandon(&recording);
+}
+
 /* A run whose spool has gone: nothing can be loaded, but it must not say "recording" for ever. */
 static void orphans_are_closed(void **state)
 {
@@ -306,6 +339,7 @@ int main(void)
 		scratch_test(a_done_run_only_loses_its_spool),
 		scratch_test(a_live_run_is_left_alone),
 		scratch_test(orphans_are_closed),
+		scratch_test(pages_that_cannot_be_read_are_damage),
 		scratch_test(a_lost_row_is_restored),
 		scratch_test(another_database_s_spool_is_left_alone),
 		scratch_test(a_newer_spool_is_left_alone),
