@@ -102,10 +102,17 @@ static ssize_t write_answer(int fd, struct iovec *iov, int count, void *userdata
 {
 	struct session *session = ((struct mount *)userdata)->session;
 	uint64_t init = atomic_load_explicit(&session->init_unique, memory_order_relaxed);
+	uint64_t unique = ((const struct fuse_out_header *)iov[0].iov_base)->unique;
 	ssize_t result;
 
-	if (!init || ((const struct fuse_out_header *)iov[0].iov_base)->unique != init)
+	if (unique == 0) /* a notification */
 		return writev(fd, iov, count);
+	if (unique != init) {
+		worker_before_reply();
+		result = writev(fd, iov, count);
+		worker_after_reply();
+		return result;
+	}
 	edit_init_answer(session, iov, count);
 	result = writev(fd, iov, count);
 	atomic_store(&session->init_unique, 0);

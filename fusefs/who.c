@@ -71,8 +71,8 @@ void who_table_free(struct fs *fs)
 	fs->who = NULL;
 }
 
-/* Field `number` (from 1, proc(5)) of the text of /proc/PID/stat; comm, field 2, may hold spaces and brackets. */
-static const char *stat_field(const char *text, int number)
+/* comm, field 2, may hold spaces and brackets. */
+const char *who_stat_field(const char *text, int number)
 {
 	const char *at = strrchr(text, ')');
 
@@ -96,8 +96,8 @@ static int read_stat(int dir_fd, struct stat_info *ret_info)
 
 	if (err < 0)
 		return err;
-	start = stat_field(text.buf, 22);
-	arg = stat_field(text.buf, 48);
+	start = who_stat_field(text.buf, 22);
+	arg = who_stat_field(text.buf, 48);
 	if (!start)
 		return -EIO;
 	*ret_info = (struct stat_info){ strtoull(start, NULL, 10), arg ? strtoull(arg, NULL, 10) : 0 };

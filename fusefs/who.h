@@ -31,4 +31,7 @@ void who_table_free(struct fs *fs);
  */
 uint32_t who_is(struct fs *fs, pid_t tid, uid_t uid, gid_t gid, bool limited, uid_t *ret_uid, gid_t *ret_gid);
 
+/* Field `number` (from 3, proc(5)) of the text of a /proc/PID/stat; NULL when it has not so many. */
+const char *who_stat_field(const char *text, int number);
+
 #endif

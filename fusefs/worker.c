@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/fuse.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,11 +14,17 @@
 #include "cred.h"
 #include "dir.h"
 #include "event_args.h"
+#include "leader.h"
 #include "mount.h"
 #include "recorder.h"
 #include "session.h"
 
 #define REQUEST_SIZE (WORKER_BUFFER_SIZE + (64u << 10)) /* the largest write, and its header */
+
+#define ALONE 32u    /* requests of one thread, more than of others, before a worker takes the lead */
+#define STRANGER 8u  /* what one request of another thread counts against that */
+#define GUARD_NS 1000000
+#define GUARD_IDLE 50 /* looks at a leader that waits, before the guard sleeps */
 
 struct worker_pool {
 	struct mount *mount;
@@ -28,12 +35,24 @@ struct worker_pool {
 	unsigned int most;
 	pthread_mutex_t lock;
 	pthread_cond_t ended;
-	unsigned int running, idle;
+	unsigned int running;
+	_Atomic unsigned int idle;
 	_Atomic bool stopping;
+
+	/* of a lone client; the counts are not exact, nor need they be */
+	struct leader_settings settings;
+	struct leader *_Atomic leading; /* of the leading worker; NULL: all wait for requests. Kept alive by the lock */
+	_Atomic pid_t last_client;
+	_Atomic unsigned int alone;
+	pthread_cond_t parked;
+	bool guarded;		     /* one of the parked is the guard */
+	_Atomic bool guard_sleeps;
 };
 
 static _Thread_local char *buffer;
 static _Thread_local bool kill_suidgid;
+static _Thread_local struct leader *mine;
+static _Thread_local bool leads; /* this thread is the leader */
 
 void *worker_buffer(void)
 {
@@ -45,6 +64,18 @@ void *worker_buffer(void)
 bool worker_kill_suidgid(void)
 {
 	return kill_suidgid;
+}
+
+void worker_before_reply(void)
+{
+	if (leads)
+		leader_before_reply(mine);
+}
+
+void worker_after_reply(void)
+{
+	if (leads)
+		leader_after_reply(mine);
 }
 
 void worker_thread_end(void)
@@ -98,18 +129,123 @@ static int start_worker(struct worker_pool *pool);
 /* The last idle worker has taken a request: somebody else must wait for the next one. */
 static void no_longer_idle(struct worker_pool *pool)
 {
+	if (atomic_fetch_sub(&pool->idle, 1) > 1)
+		return;
 	pthread_mutex_lock(&pool->lock);
-	if (--pool->idle == 0 && pool->running < pool->most && !atomic_load(&pool->stopping))
+	if (atomic_load(&pool->idle) == 0 && pool->running < pool->most && !atomic_load(&pool->stopping))
 		start_worker(pool);
 	pthread_mutex_unlock(&pool->lock);
 }
 
-static void idle_again(struct worker_pool *pool)
+/* --- one client alone ---------------------------------------------------------------------------------------------- */
+
+/* All wait for requests again. Under the lock. */
+static void end_lead(struct worker_pool *pool)
 {
+	atomic_store(&pool->alone, 0);
+	atomic_store(&pool->leading, NULL);
+	pthread_cond_broadcast(&pool->parked);
+}
+
+/* Keeps count of who asks, and lets this worker take the lead or give it up. */
+static void note_client(struct worker_pool *pool, const char *mem)
+{
+	const struct fuse_in_header *in = (const void *)mem;
+	pid_t tid = (pid_t)in->pid;
+	unsigned int alone = atomic_load_explicit(&pool->alone, memory_order_relaxed);
+	struct leader *leading = atomic_load_explicit(&pool->leading, memory_order_relaxed);
+
+	if (tid) {
+		if (tid == atomic_load_explicit(&pool->last_client, memory_order_relaxed))
+			alone += alone < 2 * ALONE;
+		else
+			alone -= alone < STRANGER ? alone : STRANGER;
+		atomic_store_explicit(&pool->last_client, tid, memory_order_relaxed);
+		atomic_store_explicit(&pool->alone, alone, memory_order_relaxed);
+		if (!leading && alone >= ALONE && atomic_compare_exchange_strong(&pool->leading, &leading, mine)) {
+			leader_begin(mine);
+			leads = true;
+		} else if (leading == mine && alone == 0) {
+			pthread_mutex_lock(&pool->lock);
+			end_lead(pool);
+			pthread_mutex_unlock(&pool->lock);
+		}
+	}
+	if (leads && atomic_load(&pool->leading) != mine) { /* given up, or taken away by the guard */
+		leader_end(mine);
+		leads = false;
+	}
+	if (!leads)
+		return;
+	leader_received(mine, tid, in->opcode != FUSE_READ && in->opcode != FUSE_FLUSH);
+	if (atomic_load(&pool->guard_sleeps)) {
+		pthread_mutex_lock(&pool->lock);
+		pthread_cond_broadcast(&pool->parked);
+		pthread_mutex_unlock(&pool->lock);
+	}
+}
+
+static bool is_waiting(const struct worker_pool *pool)
+{
+	struct pollfd fd = { pool->fuse_fd, POLLIN, 0 };
+
+	return poll(&fd, 1, 0) == 1;
+}
+
+/* Under the lock. One look at the leader; false: it has waited for long. */
+static bool guard(struct worker_pool *pool, int *idle)
+{
+	struct leader *leading = atomic_load(&pool->leading);
+	int64_t since = leading ? leader_busy_since(leading) : 0;
+
+	*idle = since ? 0 : *idle + 1;
+	if (since && clock_ns(CLOCK_MONOTONIC) - since > GUARD_NS) {
+		leader_relieve(leading);
+		if (is_waiting(pool))
+			end_lead(pool);
+	}
+	return *idle < GUARD_IDLE;
+}
+
+/* Until there is no leader, or the leader is this worker. */
+static void park(struct worker_pool *pool)
+{
+	bool is_guard = false, awake = true;
+	int idle = 0;
+
 	pthread_mutex_lock(&pool->lock);
-	pool->idle++;
+	for (;;) {
+		struct leader *leading = atomic_load(&pool->leading);
+		int64_t until = clock_ns(CLOCK_MONOTONIC) + GUARD_NS;
+
+		if (!leading || leading == mine || atomic_load(&pool->stopping))
+			break;
+		if (!is_guard && !pool->guarded)
+			is_guard = pool->guarded = true;
+		if (is_guard && awake)
+			pthread_cond_timedwait(&pool->parked, &pool->lock,
+				&(struct timespec){ until / NSEC_PER_SEC, until % NSEC_PER_SEC });
+		else
+			pthread_cond_wait(&pool->parked, &pool->lock);
+		if (!is_guard)
+			continue;
+		awake = guard(pool, &idle);
+		atomic_store(&pool->guard_sleeps, !awake);
+		leading = atomic_load(&pool->leading);
+		if (!awake && leading && leader_busy_since(leading)) { /* it may not have seen that in time */
+			awake = true;
+			idle = 0;
+			atomic_store(&pool->guard_sleeps, false);
+		}
+	}
+	if (is_guard) {
+		pool->guarded = false;
+		atomic_store(&pool->guard_sleeps, false);
+	}
 	pthread_mutex_unlock(&pool->lock);
 }
+
+/* --- requests ------------------------------------------------------------------------------------------------------ */
 
 /* A request into `mem`. Its size; 0 when none is there (any more); -ENODEV when the mount has ended. */
 static ssize_t receive(struct worker_pool *pool, void *mem)
@@ -126,6 +262,7 @@ static void handle(struct worker_pool *pool, void *mem, size_t size)
 {
 	struct fuse_buf buf = { .mem = mem, .size = size };
 
+	note_client(pool, mem);
 	session_note_request(pool->mount->session, mem, size);
 	kill_suidgid = wants_kill(mem, size);
 	fuse_session_process_buf(pool->se, &buf);
@@ -147,13 +284,30 @@ static bool wait_for_request(struct worker_pool *pool, int epoll_fd)
 	return false;
 }
 
+/*
+ * No request is there: what to do before asking again. False: time to end. Only here may a worker be parked, and not
+ * between the kernel's wake-up and its look for the request: it would take the wake-up along.
+ */
+static bool next_round(struct worker_pool *pool, int epoll_fd)
+{
+	struct leader *leading = atomic_load(&pool->leading);
+
+	if (leading && leading != mine) {
+		park(pool);
+		return !atomic_load(&pool->stopping);
+	}
+	if (leads && leader_poll(mine))
+		return !atomic_load(&pool->stopping);
+	return wait_for_request(pool, epoll_fd);
+}
+
 static void serve(struct worker_pool *pool, int epoll_fd, void *mem)
 {
 	for (;;) {
 		ssize_t size = receive(pool, mem);
 
 		if (size == 0) {
-			if (!wait_for_request(pool, epoll_fd))
+			if (!next_round(pool, epoll_fd))
 				return;
 			continue;
 		}
@@ -165,7 +319,7 @@ static void serve(struct worker_pool *pool, int epoll_fd, void *mem)
 		}
 		no_longer_idle(pool);
 		handle(pool, mem, (size_t)size);
-		idle_again(pool);
+		atomic_fetch_add(&pool->idle, 1);
 		if (atomic_load(&pool->stopping))
 			return;
 	}
@@ -190,7 +344,7 @@ static void *worker_main(void *arg)
 
 	pthread_setname_np(pthread_self(), "worker");
 	cred_thread_init(pool->mount->fs);
-	if (mem && epoll_fd >= 0)
+	if (mem && epoll_fd >= 0 && leader_new(&pool->settings, &mine) == 0)
 		serve(pool, epoll_fd, mem);
 	else
 		log_errno(mem ? epoll_fd : ENOMEM, "cannot start a worker");
@@ -199,7 +353,10 @@ static void *worker_main(void *arg)
 	free(mem);
 	worker_thread_end();
 	pthread_mutex_lock(&pool->lock);
-	pool->idle--;
+	if (atomic_load(&pool->leading) == mine)
+		end_lead(pool);
+	leader_free(mine); /* the guard looks at it under the lock */
+	atomic_fetch_sub(&pool->idle, 1);
 	if (--pool->running == 0) {
 		eventfd_write(pool->over_fd, 1);
 		pthread_cond_broadcast(&pool->ended);
@@ -225,7 +382,7 @@ static int start_worker(struct worker_pool *pool)
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (err == 0) {
 		pool->running++;
-		pool->idle++;
+		atomic_fetch_add(&pool->idle, 1);
 	}
 	return -err;
 }
@@ -233,6 +390,7 @@ static int start_worker(struct worker_pool *pool)
 int worker_pool_start(struct mount *mount, struct worker_pool **ret_pool)
 {
 	struct worker_pool *pool = calloc(1, sizeof(*pool));
+	pthread_condattr_t attr;
 	int flags, err;
 
 	if (!pool)
@@ -245,7 +403,12 @@ int worker_pool_start(struct mount *mount, struct worker_pool **ret_pool)
 	pool->over_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	pthread_mutex_init(&pool->lock, NULL);
 	pthread_cond_init(&pool->ended, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&pool->parked, &attr);
+	pthread_condattr_destroy(&attr);
 	flags = fcntl(pool->fuse_fd, F_GETFL);
+	leader_settings_init(&pool->settings);
 	if (pool->stop_fd < 0 || pool->over_fd < 0 || flags < 0 ||
 		fcntl(pool->fuse_fd, F_SETFL, flags | O_NONBLOCK) < 0) {
 		err = -errno;
@@ -271,6 +434,9 @@ void worker_pool_stop(struct worker_pool *pool)
 {
 	atomic_store(&pool->stopping, true);
 	eventfd_write(pool->stop_fd, 1);
+	pthread_mutex_lock(&pool->lock);
+	pthread_cond_broadcast(&pool->parked);
+	pthread_mutex_unlock(&pool->lock);
 }
 
 void worker_pool_free(struct worker_pool *pool)
@@ -283,6 +449,7 @@ void worker_pool_free(struct worker_pool *pool)
 		close(pool->stop_fd);
 	if (pool->over_fd >= 0)
 		close(pool->over_fd);
+	pthread_cond_destroy(&pool->parked);
 	pthread_cond_destroy(&pool->ended);
 	pthread_mutex_destroy(&pool->lock);
 	free(pool);

@@ -4,6 +4,11 @@
  *
  * There are as many as are needed at once, up to a limit: one that takes a request and leaves nobody waiting starts the
  * next. They wait by epoll with EPOLLEXCLUSIVE, so that a request wakes one of them, and all can be woken to stop.
+ *
+ * While all requests come from one thread, one worker serves them, the leader (leader.h); the others are parked, so that
+ * no request wakes two. One of these is the guard: it looks after the leader every GUARD_NS for as long as requests come,
+ * and when one has been left waiting for so long, because the leader is held up or not given a processor, all workers
+ * wait for requests again.
  */
 #ifndef FSTAPE_WORKER_H
 #define FSTAPE_WORKER_H
@@ -33,6 +38,10 @@ void *worker_buffer(void);
 
 /* The request asks that set-id bits be cleared, as its caller lacks CAP_FSETID. */
 bool worker_kill_suidgid(void);
+
+/* Around each answer to the kernel, by whichever thread gives it. */
+void worker_before_reply(void);
+void worker_after_reply(void);
 
 /* Frees what a thread keeps for itself. */
 void worker_thread_end(void);

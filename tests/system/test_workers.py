@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT
+"""The daemon's workers: a lone client is served by one of them, and nobody has to wait for that one."""
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from harness import SLOW
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+
+# Alone for long enough to get a worker to itself, then writes when it is told to.
+LONE_CLIENT = """
+import os, sys
+for _ in range(500):
+    os.lstat(sys.argv[1])
+fd = os.open(sys.argv[1], os.O_WRONLY)
+for _ in range(100):
+    os.fstat(fd)
+print("ready", flush=True)
+sys.stdin.readline()
+os.write(fd, b"y")
+print("written", flush=True)
+"""
+
+
+def lone_client(path):
+    client = subprocess.Popen([sys.executable, "-c", LONE_CLIENT, path], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, text=True)
+    assert client.stdout.readline() == "ready\n"
+    return client
+
+
+def cpu_seconds(pid):
+    return sum(int(open(f"/proc/{pid}/task/{tid}/schedstat").read().split()[0])
+               for tid in os.listdir(f"/proc/{pid}/task")) / 1e9
+
+
+def test_leader_held_up(box):
+    """The worker that serves a lone client waits for the file system below; others are served all the same."""
+    def action(mnt):
+        path = os.path.join(mnt, "file")
+        open(path, "w").close()
+        client = lone_client(path)
+        subprocess.run(["fsfreeze", "--freeze", box.src.parent.parent], check=True)
+        try:
+            client.stdin.write("\n")
+            client.stdin.flush()
+            time.sleep(0.3)
+            # Not by the test itself: it has to thaw the file system whatever happens.
+            other = subprocess.Popen([sys.executable, "-c", "import os, sys\nfor _ in range(20): os.lstat(sys.argv[1])",
+                                      path])
+            try:
+                assert other.wait(10 * SLOW) == 0
+            finally:
+                other.kill()
+        finally:
+            subprocess.run(["fsfreeze", "--unfreeze", box.src.parent.parent], check=True)
+        assert client.stdout.readline() == "written\n"
+        assert client.wait(10) == 0
+    box.recorded(action, cache="never", allow_other=True)
+
+
+def test_idle_after_a_lone_client(box):
+    """However a worker waits for a lone client's next request: when none comes, it sleeps."""
+    def action(mnt):
+        path = os.path.join(mnt, "file")
+        open(path, "w").close()
+        client = lone_client(path)
+        pid = box.mounts[0].pid
+        time.sleep(1.5)  # the loader rests, too
+        before = cpu_seconds(pid)
+        time.sleep(1)
+        assert cpu_seconds(pid) - before < 0.05 * SLOW
+        client.communicate("\n")
+    box.recorded(action, cache="never", allow_other=True)
