@@ -41,6 +41,21 @@ int compile_fits(struct compile *c, const struct row *row);
 /* The operation's objects and waits, into the action that has its thread and numbers; then its effects on names. */
 int compile_action(struct compile *c, const struct row *row, struct action *a);
 
+/* The part of it for operations that have a parent and a name. */
+int compile_name(struct compile *c, const struct row *row, struct action *a);
+
+/* The action works in a directory, and changes its entries or not. */
+int compile_use_dir(struct compile *c, uint32_t dir, enum use listing);
+int compile_use_slot(struct compile *c, uint32_t slot, enum use use);
+
+/* The action opens its object. */
+int compile_open_handle(struct compile *c, const struct row *row, struct action *a);
+
+static inline struct live *live(struct compile *c, uint32_t object)
+{
+	return &c->names.lives[object];
+}
+
 /* Finds the action of the same thread just before that the kernel made as a part of this one, and marks it. */
 void compile_fold(struct compile *c, const struct row *row, struct action *a);
 
