@@ -132,6 +132,7 @@ static int compile(struct request *request, struct plan *ret_plan)
 		.no_order = request->words->no_order,
 		.threads = request->threads,
 		.pace = request->pace > 0 || request->words->dry_run,
+		.stop = &stop,
 		.progress = show_progress,
 		.progress_arg = request,
 	};
@@ -140,6 +141,8 @@ static int compile(struct request *request, struct plan *ret_plan)
 	request->stage = "compiling";
 	err = plan_compile(request->context->trace, request->run, &options, ret_plan);
 	progress_end(&request->progress);
+	if (err == -EINTR)
+		log_msg("stopped by a signal before anything was replayed");
 	return err;
 }
 

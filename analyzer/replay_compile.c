@@ -13,11 +13,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 
 #include "base.h"
 #include "replay_pace.h"
 
-#define PENDING_MAX    1024
+#define PENDING_MAX    256
 #define PROGRESS_EVERY 4096
 
 static uint32_t saturated(int64_t ns)
@@ -106,9 +107,15 @@ static int apply(struct compile *c, const struct row *row)
 	return 0;
 }
 
-static bool waits_for_lock(const struct row *row)
+/* Not those that give one up: what others waited for begins with them. */
+static bool waits_for_lock(const struct plan *plan, const struct row *row)
 {
-	return (row->op == OP_setlk && row->flags) || (row->op == OP_flock && !(row->flags & 4)); /* LOCK_NB */
+	const struct action args = { .args = row->args };
+
+	if (row->op == OP_flock)
+		return !(row->flags & (LOCK_NB | LOCK_UN));
+	return row->op == OP_setlk && row->flags &&
+	       strcmp(plan_text(plan, (uint32_t)plan_arg(plan, &args, ARG_TYPE, NULL)), "unlock") != 0;
 }
 
 static void drop_pending(struct compile *c, uint32_t i)
@@ -129,7 +136,7 @@ static int settle(struct compile *c, int64_t now)
 
 		if (fits < 0)
 			return fits;
-		if (!ended && (!fits || waits_for_lock(&row))) {
+		if (!ended && (!fits || waits_for_lock(c->plan, &row))) {
 			i++;
 			continue;
 		}
@@ -151,13 +158,20 @@ static int take(struct compile *c, const struct row *row)
 	fits = compile_fits(c, row);
 	if (fits < 0)
 		return fits;
-	if ((!fits || waits_for_lock(row)) && c->n_pending < PENDING_MAX) {
+	if ((!fits || waits_for_lock(c->plan, row)) && c->n_pending < PENDING_MAX) {
 		c->pending[c->n_pending++] = *row;
 		return 0;
 	}
 	c->plan->counts.ambiguous += !fits;
 	err = apply(c, row);
 	return err < 0 || !c->n_pending ? err : settle(c, row->start_ns);
+}
+
+static int pause_to_look(struct compile *c, uint64_t done)
+{
+	if (c->options->progress)
+		c->options->progress(c->options->progress_arg, done, c->survey.operations);
+	return c->options->stop && *c->options->stop ? -EINTR : 0;
 }
 
 static int take_all(struct compile *c, struct trace *trace)
@@ -170,8 +184,8 @@ static int take_all(struct compile *c, struct trace *trace)
 	if (err < 0)
 		return err;
 	while ((err = rows_next(rows, &row)) == 1 && (err = take(c, &row)) == 0)
-		if (c->options->progress && ++done % PROGRESS_EVERY == 0)
-			c->options->progress(c->options->progress_arg, done, c->survey.operations);
+		if (++done % PROGRESS_EVERY == 0 && (err = pause_to_look(c, done)) < 0)
+			break;
 	rows_close(rows);
 	return err < 0 ? err : settle(c, INT64_MAX);
 }
@@ -235,6 +249,7 @@ int plan_compile(struct trace *trace, int64_t run, const struct plan_options *op
 	paths_free(&c.paths);
 	survey_free(&c.survey);
 	idmap_free(&c.handle_of_fh);
+	idmap_free(&c.lock_handles);
 	free(c.handles);
 	free(c.free_threads);
 	free(c.pending);

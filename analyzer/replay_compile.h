@@ -16,6 +16,7 @@ struct open_handle {
 	bool listing; /* begun at the first entry */
 	bool named;   /* names_sum and entries are there for all of it */
 	bool locked;  /* somebody took a lock through it */
+	bool closed;
 };
 
 struct compile {
@@ -26,6 +27,7 @@ struct compile {
 	struct names names;
 	struct order *order;
 	struct idmap handle_of_fh;
+	struct idmap lock_handles; /* by object and owner: the open file through which it locks */
 	struct open_handle *handles; /* [1, plan.n_handles] */
 	uint32_t handles_room;
 	uint32_t *free_threads;

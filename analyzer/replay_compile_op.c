@@ -164,16 +164,39 @@ static int use_second_file(struct compile *c, struct action *a)
 	return err;
 }
 
+/*
+ * Locks of a process on a file are one set, through whichever of its open files they were taken. The replay takes them
+ * all through the one that was used first.
+ */
+static int use_owner(struct compile *c, const struct row *row, struct action *a, uint32_t object)
+{
+	bool owned;
+	uint64_t owner = (uint64_t)plan_arg(c->plan, a, ARG_OWNER, &owned), key = (uint64_t)object << 40 ^ owner;
+	uint32_t handle;
+
+	if (!owned || row->op == OP_flock)
+		return 0;
+	handle = idmap_get(&c->lock_handles, key);
+	/* The kernel's names of owners recur, too. */
+	if (handle && c->handles[handle].object == object && !c->handles[handle].closed)
+		a->handle2 = handle;
+	return a->handle2 || row->op != OP_setlk ? 0 : idmap_set(&c->lock_handles, key, a->handle);
+}
+
 /* Closing a file gives up locks, which somebody else may have got thereupon. */
 static int use_locks(struct compile *c, const struct row *row, struct action *a, struct open_handle *h)
 {
+	int err = h->object ? use_owner(c, row, a, h->object) : 0;
+
 	if (row->op == OP_setlk || row->op == OP_flock)
 		h->locked = true;
-	if ((row->op == OP_flush || row->op == OP_release) && h->locked && h->object) {
-		a->drops_locks = row->op == OP_flush;
-		return order_use(c->order, &live(c, h->object)->locks, USE_EXCLUSIVE, RULE_LOCK);
+	if ((row->op == OP_flush || row->op == OP_release) && (h->locked || a->handle2) && h->object) {
+		a->drops_locks = row->op == OP_flush && a->handle2; /* the owner's, not those of whoever else has it open */
+		return err ?: order_use(c->order, &live(c, h->object)->locks, USE_EXCLUSIVE, RULE_LOCK);
 	}
-	return h->object ? order_use(c->order, &live(c, h->object)->locks, uses[row->op].locks, RULE_LOCK) : 0;
+	if (!h->object)
+		return err;
+	return err ?: order_use(c->order, &live(c, h->object)->locks, uses[row->op].locks, RULE_LOCK);
 }
 
 static int use_handle(struct compile *c, const struct row *row, struct action *a)
@@ -185,6 +208,7 @@ static int use_handle(struct compile *c, const struct row *row, struct action *a
 	if (row->op == OP_readdir || row->op == OP_readdirplus)
 		compile_listing(h, c, row, a);
 	if (row->op == OP_release || row->op == OP_releasedir) {
+		h->closed = true;
 		if (h->object && live(c, h->object)->handle == a->handle)
 			live(c, h->object)->handle = 0;
 	}

@@ -79,6 +79,9 @@ void names_put(struct names *names, uint32_t slot, uint32_t object)
 	s->state = SLOT_PRESENT;
 	s->object = object;
 	s->next = names->lives[object].slot;
+	s->former = 0;
+	if (s->next)
+		names->slots[s->next].former = slot;
 	names->lives[object].slot = slot;
 	if (!o->dir && object != PLAN_ROOT) {
 		o->dir = s->dir;
@@ -90,12 +93,14 @@ void names_take(struct names *names, uint32_t slot)
 {
 	struct slot *s = &names->slots[slot];
 
-	if (s->state == SLOT_PRESENT)
-		for (uint32_t *link = &names->lives[s->object].slot; *link; link = &names->slots[*link].next)
-			if (*link == slot) {
-				*link = s->next;
-				break;
-			}
+	if (s->state == SLOT_PRESENT) {
+		if (s->next)
+			names->slots[s->next].former = s->former;
+		if (s->former)
+			names->slots[s->former].next = s->next;
+		else
+			names->lives[s->object].slot = s->next;
+	}
 	s->state = SLOT_ABSENT;
 	s->object = 0;
 }

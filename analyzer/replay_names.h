@@ -18,7 +18,7 @@ enum slot_state { SLOT_UNKNOWN, SLOT_ABSENT, SLOT_PRESENT };
 struct slot {
 	uint32_t dir, name;
 	uint32_t object;   /* when present */
-	uint32_t next;	   /* of the object's names */
+	uint32_t next, former; /* of the object's names */
 	uint32_t resource; /* replay_order.h */
 	uint8_t state;
 };

@@ -142,7 +142,7 @@ int64_t replay_flush(struct worker *w, const struct action *a)
 	int64_t result = fd < 0 ? -errno : TIMED(w, close(fd)) < 0 ? -errno : 0;
 
 	if (a->drops_locks)
-		fcntl(fd_of(w, a->handle), F_OFD_SETLK, &all);
+		fcntl(fd_of(w, a->handle2 ? a->handle2 : a->handle), F_OFD_SETLK, &all);
 	return result;
 }
 
@@ -231,7 +231,7 @@ static int64_t lock_call(struct worker *w, const struct action *a, int command)
 
 	if (command == F_OFD_GETLK && lock.l_type == F_UNLCK)
 		lock.l_type = F_WRLCK;
-	return TIMED(w, fcntl(fd_of(w, a->handle), command, &lock)) < 0 ? -errno : 0;
+	return TIMED(w, fcntl(fd_of(w, a->handle2 ? a->handle2 : a->handle), command, &lock)) < 0 ? -errno : 0;
 }
 
 int64_t replay_getlk(struct worker *w, const struct action *a)

@@ -9,6 +9,7 @@
 
 #define LONG_SILENCE_NS   200000
 #define FEW_PAIRS         20
+#define LOOKS_MAX	  1000000000 /* at threads, in all: a second or two */
 
 /* What is known of a recorded thread by now. */
 struct pacer {
@@ -85,12 +86,15 @@ static bool related(const struct recorded_thread *a, const struct recorded_threa
 	return a->pid == b->pid || a->ppid == b->pid || b->ppid == a->pid;
 }
 
-/* The last operation that a related thread had finished before `now` and after `since`. */
-static uint32_t waited_for(
-	const struct survey *survey, const struct pacer *pacers, uint32_t self, int64_t since, int64_t now)
+/* The last operation that a related thread had finished before `now` and after `since`; 0 also after many looks. */
+static uint32_t waited_for(const struct survey *survey, const struct pacer *pacers, uint32_t self, int64_t since,
+	int64_t now, uint64_t *looks)
 {
 	uint32_t found = 0;
 
+	*looks += survey->n_threads;
+	if (*looks > LOOKS_MAX)
+		return 0;
 	for (uint32_t i = 1; i <= survey->n_threads; i++)
 		if (i != self && pacers[i].action && pacers[i].end_ns > since && pacers[i].end_ns <= now &&
 			related(&survey->threads[i], &survey->threads[self])) {
@@ -101,14 +105,14 @@ static uint32_t waited_for(
 }
 
 static int64_t think(const struct plan *plan, const struct survey *survey, struct pacer *pacers, uint32_t thread,
-	const struct action *a, uint32_t *ret_after)
+	const struct action *a, uint64_t *looks, uint32_t *ret_after)
 {
 	struct pacer *p = &pacers[thread];
 	int64_t since = p->action ? p->end_ns : 0, gap = a->start_ns - since;
 
 	*ret_after = 0;
 	if (gap > LONG_SILENCE_NS || !p->action)
-		*ret_after = waited_for(survey, pacers, thread, since, a->start_ns);
+		*ret_after = waited_for(survey, pacers, thread, since, a->start_ns, looks);
 	if (*ret_after)
 		gap = a->start_ns - end_of(&plan->actions[*ret_after]);
 	gap -= plan->round_trip_ns + p->debt_ns;
@@ -120,6 +124,7 @@ int pace_compile(struct plan *plan, const struct survey *survey)
 {
 	auto_free struct pacer *pacers = calloc((size_t)survey->n_threads + 1, sizeof(*pacers));
 	auto_free int64_t *gaps = calloc((size_t)plan->n_actions + 1, sizeof(*gaps));
+	uint64_t looks = 0;
 
 	plan->think_ns = calloc((size_t)plan->n_actions + 1, sizeof(*plan->think_ns));
 	plan->after = calloc((size_t)plan->n_actions + 1, sizeof(*plan->after));
@@ -133,7 +138,7 @@ int pace_compile(struct plan *plan, const struct survey *survey)
 
 		if (!paced(a))
 			continue;
-		plan->think_ns[i] = think(plan, survey, pacers, thread, a, &plan->after[i]);
+		plan->think_ns[i] = think(plan, survey, pacers, thread, a, &looks, &plan->after[i]);
 		plan->idle_ns += plan->think_ns[i];
 		if (end_of(a) > p->end_ns) {
 			p->end_ns = end_of(a);

@@ -57,7 +57,7 @@ struct action {
 	uint32_t dir, name;	/* where that has a name: object of the directory, text */
 	uint32_t dir2, name2;	/* rename: where to; link: where from; symlink: what it says (name2) */
 	uint32_t handle;
-	uint32_t handle2;	/* copy: the target; rename: the *object* that had the new name */
+	uint32_t handle2;	/* copy: the target; locks: the file they are taken through; rename: the *object* that had the new name */
 	uint32_t flags, mode;
 	uint32_t args;		/* the first in plan.args, up to the one marked last */
 	uint32_t index;		/* among the actions of its thread */
@@ -150,6 +150,7 @@ struct plan_options {
 	bool no_order;	      /* compile no waits at all: to show what they are good for */
 	unsigned int threads; /* 0: as many as recorded */
 	bool pace;	      /* think_ns is wanted */
+	const volatile int *stop; /* not 0: end with -EINTR, without a message; or NULL */
 	void (*progress)(void *arg, uint64_t done, uint64_t total); /* or NULL */
 	void *progress_arg;
 };
