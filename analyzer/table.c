@@ -24,6 +24,7 @@ void table_free(struct table *table)
 	if (!table)
 		return;
 	table_text_free(table);
+	table_html_free(table);
 	for (size_t i = 0; i < table->n_columns; i++) {
 		free(table->columns[i].name);
 		free(table->columns[i].title);

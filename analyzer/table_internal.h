@@ -13,6 +13,7 @@ struct table_column {
 	enum column_kind kind;
 	bool hidden;  /* not in this format */
 	bool numbers; /* no cell of it was text so far */
+	bool number;  /* HTML: the first row has a number in it */
 	struct libscols_column *text;
 };
 
@@ -28,6 +29,9 @@ struct table {
 	bool begun;
 	int err;            /* the first failure */
 	struct strbuf line; /* CSV and JSON that is not written yet */
+	FILE *first; /* HTML: the first row, while the heading waits for what it shows */
+	char *first_text;
+	size_t first_len;
 	struct libscols_table *text;
 	struct libscols_line *text_row;
 };
@@ -46,9 +50,10 @@ void table_text_free(struct table *table);
 
 void table_html_begin(struct table *table);
 void table_html_text(struct table *table, const char *text, size_t len);
-void table_html_int(struct table *table, const struct table_column *column, int64_t value);
-void table_html_real(struct table *table, const struct table_column *column, double value);
+void table_html_int(struct table *table, struct table_column *column, int64_t value);
+void table_html_real(struct table *table, struct table_column *column, double value);
 void table_html_end_row(struct table *table);
 int table_html_print(struct table *table);
+void table_html_free(struct table *table);
 
 #endif

@@ -201,6 +201,24 @@ static void times_in_words(void **state)
 	assert_string_equal(format_time(-1, false, buf), "1969-12-31T23:59:59Z");
 }
 
+static void html_is_text_with_values_to_sort_by(void **state)
+{
+	auto_free char *text = print(TABLE_HTML, true), *empty = print(TABLE_HTML, false);
+
+	(void)state;
+	assert_string_equal(text,
+		"<div class=\"scroll\" tabindex=\"0\"><table>\n<thead><tr><th scope=\"col\">Name</th>"
+		"<th scope=\"col\" class=\"n\">count</th><th scope=\"col\" class=\"n\">total</th>"
+		"<th scope=\"col\" class=\"n\">share</th><th scope=\"col\">remark</th></tr></thead>\n<tbody>\n"
+		"<tr><td>n\\x0a,&quot;\\xff\\x1b[31m</td><td class=\"n\">1234567</td>"
+		"<td class=\"n\" data-v=\"1234567\">1.23 ms</td><td class=\"n\" data-v=\"0.25\">25.0%</td><td>seen</td></tr>\n"
+		"<tr><td>plain</td><td></td><td class=\"n\" data-v=\"5\">5 ns</td>"
+		"<td class=\"n\" data-v=\"0.333333333\">33.3%</td><td></td></tr>\n"
+		"</tbody></table></div>\n");
+	assert_non_null(strstr(empty, "<th scope=\"col\">count</th>"));
+	assert_non_null(strstr(empty, "<tbody>\n</tbody></table></div>\n"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -212,6 +230,7 @@ int main(void)
 		cmocka_unit_test(a_full_disk_is_an_error),
 		cmocka_unit_test(durations_in_words),
 		cmocka_unit_test(times_in_words),
+		cmocka_unit_test(html_is_text_with_values_to_sort_by),
 	};
 
 	setlocale(LC_CTYPE, "C.UTF-8");
