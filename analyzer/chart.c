@@ -31,7 +31,8 @@ void chart_end(FILE *out)
 	fputs("</svg></figure>\n", out);
 }
 
-void chart_legend(FILE *out, const char *const *names, size_t count, const char *skip)
+void chart_legend(
+	FILE *out, const char *const *names, size_t count, const unsigned char *colours, const char *skip)
 {
 	fputs("<ul class=\"legend\">", out);
 	for (size_t i = 0; i < count; i++) {
@@ -40,7 +41,7 @@ void chart_legend(FILE *out, const char *const *names, size_t count, const char 
 		fprintf(out,
 			"<li><svg width=\"12\" height=\"12\" aria-hidden=\"true\">"
 			"<rect width=\"12\" height=\"12\" rx=\"2\" class=\"s%u\"/></svg>",
-			chart_slot(i));
+			chart_slot(colours ? colours[i] : i));
 		html_str(out, names[i]);
 		fputs("</li>", out);
 	}

@@ -44,6 +44,7 @@ struct matrix {
 	const char *const *row_names;
 	const char *const *row_notes; /* NULL: none. Stands behind the row's name */
 	const char *const *column_names;
+	const unsigned char *colours;  /* of the columns of chart_stack(); NULL: 0, 1, ... */
 	const double *values;          /* [row * columns + column] */
 	const double *low, *high;      /* intervals around the values; NULL: none. Not a number: not for this one */
 };

@@ -81,7 +81,7 @@ void chart_bars(FILE *out, const struct chart *chart, const struct matrix *matri
 			max = fmax(max, chart_value(matrix->high[i]));
 	}
 	chart_begin(out, chart);
-	chart_legend(out, matrix->column_names, matrix->columns, NULL);
+	chart_legend(out, matrix->column_names, matrix->columns, NULL, NULL);
 	chart_svg(out, chart, "bars", row_height * (double)matrix->rows);
 	for (size_t row = 0; row < matrix->rows; row++) {
 		double y = row_height * (double)row;
@@ -117,7 +117,7 @@ static void stacked_row(FILE *out, const struct chart *chart, const struct matri
 		if (value <= 0)
 			continue;
 		fprintf(out, "<rect class=\"s%u\" x=\"%.3f%%\" y=\"%.0f\" width=\"%.3f%%\" height=\"18\"><title>",
-			chart_slot(column), x, y + LABEL_HEIGHT, value * scale);
+			chart_slot(matrix->colours ? matrix->colours[column] : column), x, y + LABEL_HEIGHT, value * scale);
 		html_str(out, matrix->row_names[row]);
 		fputs(", ", out);
 		html_str(out, matrix->column_names[column]);
@@ -141,7 +141,7 @@ void chart_stack(FILE *out, const struct chart *chart, const struct matrix *matr
 	for (size_t row = 0; row < matrix->rows; row++)
 		max = fmax(max, row_sum(matrix, row));
 	chart_begin(out, chart);
-	chart_legend(out, matrix->column_names, matrix->columns, skip);
+	chart_legend(out, matrix->column_names, matrix->columns, matrix->colours, skip);
 	chart_svg(out, chart, "bars", height * (double)matrix->rows);
 	for (size_t row = 0; row < matrix->rows; row++)
 		stacked_row(out, chart, matrix, row, height * (double)row, max > 0 ? LONGEST / max : 0);

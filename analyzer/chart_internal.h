@@ -10,8 +10,9 @@ void chart_begin(FILE *out, const struct chart *chart);
 void chart_svg(FILE *out, const struct chart *chart, const char *class, double height);
 void chart_end(FILE *out);
 
-/* What the colours mean; `skip[i]` leaves a series out. `skip` may be NULL. */
-void chart_legend(FILE *out, const char *const *names, size_t count, const char *skip);
+/* What the colours mean; `skip[i]` leaves a series out. `colours` and `skip` may be NULL. */
+void chart_legend(
+	FILE *out, const char *const *names, size_t count, const unsigned char *colours, const char *skip);
 
 /* A value that can be drawn: finite and not negative. */
 double chart_value(double value);

@@ -101,7 +101,7 @@ void chart_area(FILE *out, const struct chart *chart, const struct matrix *matri
 			skip[row] &= at(matrix, row, i) <= 0;
 	}
 	chart_begin(out, chart);
-	chart_legend(out, matrix->row_names, matrix->rows, skip);
+	chart_legend(out, matrix->row_names, matrix->rows, NULL, skip);
 	chart_svg(out, chart, "plot", AREA_HEIGHT + (axis ? AXIS_HEIGHT : 2));
 	chart_value_axis(out, chart->unit, max, AREA_HEIGHT);
 	chart_time_axis(out, time, AREA_HEIGHT, axis);
@@ -194,7 +194,7 @@ void chart_lanes(FILE *out, const struct chart *chart, const struct chart_span *
 	for (size_t i = 0; i < count; i++)
 		place[i] = find_lane(lanes, &n_lanes, sorted[i]);
 	chart_begin(out, chart);
-	chart_legend(out, series, n_series, NULL);
+	chart_legend(out, series, n_series, NULL, NULL);
 	chart_svg(out, chart, "plot", (double)n_lanes * LANE_HEIGHT + AXIS_HEIGHT);
 	chart_time_axis(out, time, (double)n_lanes * LANE_HEIGHT, 1);
 	for (size_t i = 0; i < count; i++) {

@@ -1,41 +1,44 @@
 /* SPDX-License-Identifier: MIT */
-/* page_git.c - git's part of a run: phases, and what ran when. Nothing when git told nothing. */
+/* page_git.c - git's part of a run: phases, what costs most, what ran when. Nothing when git told nothing. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "base.h"
+#include "git_findings.h"
+#include "git_view.h"
+#include "html.h"
 #include "page_internal.h"
 
 #define MAX_SPANS 240
-#define SMALL	  0.01 /* of the whole: phases below it share a row */
 #define MAX_LEVEL 8
+#define SMALL	  0.01 /* of the whole: phases below it share a row */
 
-/* A phase with its name, as the database has it, and the time that it was in the foreground. */
+/* A row of the charts of phases. */
 struct phase {
 	char *name, *note;
-	double wall_ns;
+	double wall_ns, in_fs_ns, in_shim_ns;
 	double op_fs_ns[OP_COUNT], fs_ns; /* by operation; their sum */
 	int64_t operations;
 };
 
 struct phases {
-	struct phase items[PROFILE_PHASES];
+	struct phase items[GIT_PHASES];
 	size_t count;
 };
 
-static int add_phase(const struct page_run *run, struct phases *phases, int64_t id, const char *name, double wall_ns)
+static int add_phase(struct phases *phases, const struct git_phase_view *view)
 {
 	struct phase *phase = &phases->items[phases->count];
 
-	if (id < 1 || id >= PROFILE_PHASES || phases->count == PROFILE_PHASES || !name ||
-		(wall_ns <= 0 && !run->profile->phase_count[id]))
-		return 0;
-	*phase = (struct phase){
-		.wall_ns = wall_ns, .operations = run->profile->phase_count[id], .name = strdup(name)
-	};
-	memcpy(phase->op_fs_ns, run->profile->phase_fs_ns[id], sizeof(phase->op_fs_ns));
-	for (size_t op = 0; op < OP_COUNT; op++)
-		phase->fs_ns += phase->op_fs_ns[op];
+	*phase = (struct phase){ .name = strdup(view->name),
+		.wall_ns = (double)view->wall_ns,
+		.in_fs_ns = (double)view->in_fs_ns,
+		.in_shim_ns = (double)view->in_shim_ns,
+		.fs_ns = (double)view->fs_ns,
+		.operations = view->count };
+	for (size_t op = 0; view->kinds && op < OP_COUNT; op++)
+		phase->op_fs_ns[op] =
+			(double)(git_sum(view->kinds[op].good).fs_ns + git_sum(view->kinds[op].bad).fs_ns);
 	phases->count++;
 	return phase->name ? 0 : -ENOMEM;
 }
@@ -58,6 +61,8 @@ static bool is_small(const struct phase *phase, const struct phase *sum)
 static void merge_phase(struct phase *into, const struct phase *from)
 {
 	into->wall_ns += from->wall_ns;
+	into->in_fs_ns += from->in_fs_ns;
+	into->in_shim_ns += from->in_shim_ns;
 	into->fs_ns += from->fs_ns;
 	into->operations += from->operations;
 	for (size_t op = 0; op < OP_COUNT; op++)
@@ -105,19 +110,14 @@ static int write_notes(struct phases *phases)
 	return 0;
 }
 
-static int read_phases(const struct page *page, const struct page_run *run, struct phases *phases)
+static int make_phases(const struct git_view *view, struct phases *phases)
 {
-	struct trace_stmt auto_stmt *stmt = NULL;
-	int err = trace_prepare(page->trace,
-		"SELECT f.id, f.name, s.ns FROM git_phase AS f LEFT JOIN"
-		" (SELECT phase, sum(end_ns - start_ns) AS ns FROM git_span WHERE run = ? GROUP BY phase) AS s"
-		" ON s.phase = f.id",
-		&stmt, NULL);
+	int err = 0;
 
-	err = err ?: trace_bind_int(stmt, 1, run->info.id);
-	while (err == 0 && (err = trace_step(stmt)) == 1)
-		err = add_phase(run, phases, trace_column_int(stmt, 0), trace_column_text(stmt, 1),
-			trace_column_double(stmt, 2));
+	for (size_t i = 1; i < GIT_PHASES && err == 0; i++) {
+		if (view->phases[i].wall_ns > 0 || view->phases[i].count > 0)
+			err = add_phase(phases, &view->phases[i]);
+	}
 	qsort(phases->items, phases->count, sizeof(phases->items[0]), by_wall_time);
 	err = err ?: merge_small(phases);
 	return err ?: write_notes(phases);
@@ -133,29 +133,36 @@ static void free_phases(struct phases *phases)
 
 static void write_walls(const struct page *page, const struct page_run *run, const struct phases *phases)
 {
-	static const char *const columns[] = { "wall time", "in the filesystem" };
-	const char *names[PROFILE_PHASES], *notes[PROFILE_PHASES];
-	double values[PROFILE_PHASES * 2];
+	static const char *const columns[] = { "in the filesystem", "in the recorder", "elsewhere" };
+	static const unsigned char colours[] = { 0, 2, CHART_SERIES - 1 }; /* elsewhere is not the filesystem's: grey */
+	const char *names[GIT_PHASES], *notes[GIT_PHASES];
+	double values[GIT_PHASES * ARRAY_SIZE(columns)];
 	char id[48];
 
 	for (size_t i = 0; i < phases->count; i++) {
-		names[i] = phases->items[i].name;
-		notes[i] = phases->items[i].note;
-		values[2 * i] = phases->items[i].wall_ns;
-		values[2 * i + 1] = phases->items[i].fs_ns;
+		const struct phase *phase = &phases->items[i];
+		double *row = &values[i * ARRAY_SIZE(columns)];
+
+		names[i] = phase->name;
+		notes[i] = phase->note;
+		row[0] = phase->in_fs_ns;
+		row[1] = phase->in_shim_ns;
+		row[2] = phase->wall_ns - phase->in_fs_ns - phase->in_shim_ns;
 	}
-	chart_bars(page->out,
+	chart_stack(page->out,
 		&(struct chart){ .id = page_chart_id(run, "phases", id),
-			.title = "What git was doing",
-			.subtitle = "Wall time in which a phase was in the foreground, and the time in the filesystem of "
-				    "its operations (which may be more: several processes wait at once).",
-			.description = "Bars of wall time and time in the filesystem for each phase of git's work.",
+			.title = "Where the wall time went",
+			.subtitle = "The phases of git's work add up to the run. Elsewhere: git's own computing, waiting for "
+				    "other processes, requests on their way through the kernel.",
+			.description = "Stacked bars of wall time in the filesystem, in the recorder and elsewhere for each "
+				       "phase of git's work.",
 			.unit = UNIT_NS },
 		&(struct matrix){ .rows = phases->count,
 			.columns = ARRAY_SIZE(columns),
 			.row_names = names,
 			.row_notes = notes,
 			.column_names = columns,
+			.colours = colours,
 			.values = values });
 }
 
@@ -163,8 +170,8 @@ static void write_walls(const struct page *page, const struct page_run *run, con
 static void write_operations(const struct page *page, const struct page_run *run, const struct phases *phases)
 {
 	size_t n_ops = run->stats->n_ops, columns = n_ops < CHART_SERIES ? n_ops : CHART_SERIES, rows = 0;
-	const char *names[PROFILE_PHASES], *ops[CHART_SERIES];
-	double values[PROFILE_PHASES * CHART_SERIES] = {};
+	const char *names[GIT_PHASES], *ops[CHART_SERIES];
+	double values[GIT_PHASES * CHART_SERIES] = {};
 	char id[48];
 
 	for (size_t op = 0; op < columns; op++)
@@ -183,7 +190,7 @@ static void write_operations(const struct page *page, const struct page_run *run
 	chart_stack(page->out,
 		&(struct chart){ .id = page_chart_id(run, "phase-ops", id),
 			.title = "Which operations in which phase",
-			.subtitle = "Time in the filesystem.",
+			.subtitle = "Time in the filesystem, summed up over operations: several may wait at once.",
 			.description = "Stacked bars of time in the filesystem by operation for each phase of git's "
 				       "work.",
 			.unit = UNIT_NS },
@@ -191,17 +198,41 @@ static void write_operations(const struct page *page, const struct page_run *run
 			.rows = rows, .columns = columns, .row_names = names, .column_names = ops, .values = values });
 }
 
+/* The sentences, each with the query that shows it. */
+static int write_findings(const struct page *page, const struct git_view *view)
+{
+	struct git_finding findings[GIT_FINDINGS] = {};
+	int count = git_findings_make(view, findings);
+
+	if (count > 0)
+		fputs("<h3>What costs most</h3>\n<ol class=\"findings\">\n", page->out);
+	for (int i = 0; i < count; i++) {
+		fputs("<li>", page->out);
+		html_text(page->out, findings[i].text.buf, findings[i].text.len);
+		fputs("<details><summary>SQL</summary><code>", page->out);
+		html_text(page->out, findings[i].sql.buf, findings[i].sql.len);
+		fputs("</code></details></li>\n", page->out);
+	}
+	if (count > 0)
+		fputs("</ol>\n", page->out);
+	git_findings_free(findings);
+	return count < 0 ? count : 0;
+}
+
 int page_git_phases(const struct page *page, const struct page_run *run)
 {
 	auto_free struct phases *phases = calloc(1, sizeof(*phases));
-	int err = phases ? read_phases(page, run, phases) : -ENOMEM;
+	int err = phases ? 0 : -ENOMEM;
 
-	if (err == 0 && phases->count) {
-		write_walls(page, run, phases);
-		write_operations(page, run, phases);
-	}
-	if (phases)
+	if (err == 0 && run->view->attributed) {
+		err = write_findings(page, run->view);
+		err = err ?: make_phases(run->view, phases);
+		if (err == 0 && phases->count) {
+			write_walls(page, run, phases);
+			write_operations(page, run, phases);
+		}
 		free_phases(phases);
+	}
 	return err;
 }
 

@@ -3,6 +3,7 @@
 #ifndef FSTAPE_PAGE_INTERNAL_H
 #define FSTAPE_PAGE_INTERNAL_H
 
+#include "git_view.h"
 #include "op_stats.h"
 #include "page.h"
 #include "profile.h"
@@ -16,6 +17,7 @@ struct page_run {
 	struct run_info info;
 	struct run_stats *stats;
 	struct profile *profile;
+	struct git_view *view;
 	int64_t real_ns, user_ns, sys_ns; /* of the command; -1: not known */
 	char *fs_type, *command;	  /* or NULL */
 };

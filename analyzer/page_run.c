@@ -51,6 +51,7 @@ int page_run_load(const struct page *page, int64_t id, struct page_run *ret_run)
 
 	err = err ?: load_times(page, id, &run);
 	err = err ?: profile_read(page->trace, id, &run.profile);
+	err = err ?: git_view_make(page->trace, id, &run.view);
 	err = err ?: run_stats_read(page->trace, id, CLOCK_FS, run.stats);
 	*ret_run = run;
 	return err;
@@ -61,6 +62,7 @@ void page_run_free(struct page_run *run)
 	run_free(&run->info);
 	free(run->stats);
 	profile_free(run->profile);
+	git_view_free(run->view);
 	free(run->fs_type);
 	free(run->command);
 }
@@ -75,10 +77,25 @@ static void tile(const struct page *page, const char *name, const char *value, c
 	fputs("</dd></div>\n", page->out);
 }
 
-/* The wall time, cut into what happened: requests overlap, so busy time is divided as the sums of requests are. */
+/* The wall time, cut into what happened. */
 struct split {
 	double fs_ns, shim_ns, rest_ns;
 };
+
+/* As the phases have it, which add up to the run. */
+static struct split split_of_phases(const struct git_view *view)
+{
+	struct split split = { .rest_ns = (double)view->wall_ns };
+
+	for (size_t i = 0; i < GIT_PHASES; i++) {
+		split.fs_ns += (double)view->phases[i].in_fs_ns;
+		split.shim_ns += (double)view->phases[i].in_shim_ns;
+	}
+	split.rest_ns -= split.fs_ns + split.shim_ns;
+	return split;
+}
+
+/* Without phases: requests overlap, so the time in any of them is divided as their sums are. */
 
 static struct split split_time(const struct page_run *run)
 {
@@ -91,7 +108,7 @@ static struct split split_time(const struct page_run *run)
 
 static void write_sentence(const struct page *page, const struct page_run *run)
 {
-	struct split split = split_time(run);
+	struct split split = run->view->attributed ? split_of_phases(run->view) : split_time(run);
 	char real[24], fs[24], shim[24], rest[24];
 
 	fputs("<p class=\"lead\">", page->out);

@@ -123,7 +123,7 @@ static int read_paths(struct trace *trace, int64_t run, struct profile *profile)
 /* --- operations ------------------------------------------------------------------------------------------------- */
 
 /* Columns of the statement below. */
-enum { AT_OP, AT_START, AT_DUR, AT_FS, AT_FAILED, AT_PATH, AT_PHASE };
+enum { AT_OP, AT_START, AT_DUR, AT_FS, AT_FAILED, AT_PATH };
 
 static int find_extent(struct trace *trace, int64_t run, struct profile *profile)
 {
@@ -191,7 +191,6 @@ static void add_op(struct profile *profile, struct interval_union *busy, const s
 	int64_t code = trace_column_int(stmt, AT_OP), start = trace_column_int(stmt, AT_START);
 	int64_t dur = trace_column_int(stmt, AT_DUR), fs = trace_column_int(stmt, AT_FS);
 	const struct op_desc *op = code >= 0 && code < OP_COUNT ? op_get((unsigned int)code) : NULL;
-	int64_t phase = trace_column_int(stmt, AT_PHASE);
 	size_t step, bin;
 
 	if (!op || start < 0 || dur < 0 || fs < 0 || dur > profile->end_ns - start)
@@ -206,9 +205,6 @@ static void add_op(struct profile *profile, struct interval_union *busy, const s
 	spread_fs(profile, op->class, start, dur, (double)fs);
 	profile->op_bins[code][bin]++;
 	profile->time_bins[bin][step]++;
-	phase = phase >= 0 && phase < PROFILE_PHASES ? phase : 0;
-	profile->phase_fs_ns[phase][code] += (double)fs;
-	profile->phase_count[phase]++;
 	union_add(busy, start, start + dur);
 	if (trace_column_type(stmt, AT_PATH) == TRACE_INTEGER)
 		add_to_dir(profile, op->class, trace_column_int(stmt, AT_PATH), (double)fs);
@@ -219,10 +215,7 @@ static int read_ops(struct trace *trace, int64_t run, struct profile *profile)
 	struct trace_stmt auto_stmt *stmt = NULL;
 	struct interval_union busy = {};
 	int err = trace_prepare(trace,
-		"SELECT op.op, op.start_ns, op.dur_ns, op.fs_ns, op.result < 0, op.path, g.phase"
-		" FROM op LEFT JOIN git_op AS g ON g.id = op.run * 1099511627776 + op.seq"
-		" WHERE op.run = ? ORDER BY op.seq",
-		&stmt, NULL);
+		"SELECT op, start_ns, dur_ns, fs_ns, result < 0, path FROM op WHERE run = ? ORDER BY seq", &stmt, NULL);
 
 	err = err ?: trace_bind_int(stmt, 1, run);
 	while (err == 0 && (err = trace_step(stmt)) == 1) {

@@ -16,8 +16,7 @@
 #include "op.h"
 #include "trace.h"
 
-#define PROFILE_STEPS  200 /* intervals of time */
-#define PROFILE_PHASES 32  /* ids of git_phase are below; 0: no phase */
+#define PROFILE_STEPS 200 /* intervals of time */
 
 struct profile_dir {
 	int64_t id;	/* of the path */
@@ -33,8 +32,6 @@ struct profile {
 	double busy_ns;	      /* at least one request was being answered: the union of their intervals */
 	double class_count[CLASS_COUNT][PROFILE_STEPS];	 /* by when they began */
 	double class_fs_ns[CLASS_COUNT][PROFILE_STEPS];
-	double phase_fs_ns[PROFILE_PHASES][OP_COUNT];
-	int64_t phase_count[PROFILE_PHASES];
 	double op_bins[OP_COUNT][BIN_COUNT];	/* of fs_ns: bins of chart.h */
 	double time_bins[BIN_COUNT][PROFILE_STEPS]; /* the same by when they began */
 	struct profile_dir *paths; /* by id */

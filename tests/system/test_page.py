@@ -154,7 +154,8 @@ def test_git_tells_its_phases(clone):
                         " WHERE run = 1 GROUP BY f.name ORDER BY 2 DESC").fetchall()
     name = db.execute("SELECT name FROM git_phase WHERE id = ?", (phases[0][0],)).fetchone()[0]
     db.close()
-    assert f"{name}, wall time: " in page.words()
+    assert f"{name}, elsewhere: " in page.words()
+    assert "What costs most" in page.words() and 1 <= len(page.all("li")) and "SELECT" in page.words()
     assert "git clone" in page.words() and "unpack_trees/unpack_trees" in page.words()
 
 
