@@ -319,6 +319,26 @@ static void views_of_the_file_do_not_count(void **state)
 	assert_op(&t, 1, "git clone a b", "unpack_trees/unpack_trees > unpack_trees/traverse_trees", "checkout");
 }
 
+/* git_op has no column `run`: its number says whose it is. */
+static void deleting_old_runs_takes_their_attribution_along(void **state)
+{
+	struct story_test t;
+	int64_t first;
+
+	begin(&t, state);
+	first = t.run;
+	add_op(&t, 1, 1, 220, "f");
+	assert_int_equal(attribute_run(t.trace, t.run), 0);
+	assert_int_equal(trace_run_set_text(t.trace, t.run, "state", "done"), 0);
+	assert_int_equal(trace_run_create(t.trace, NULL, &t.run), 0);
+	add_op(&t, 1, 1, 220, "f");
+	assert_int_equal(attribute_run(t.trace, t.run), 0);
+	assert_int_equal(trace_runs_rotate(t.trace, 1), 1);
+	end(&t);
+	assert_int_equal(db_int(t.scratch->db, "SELECT count(*) FROM git_op"), 1);
+	assert_true(db_int(t.scratch->db, "SELECT id >> 40 FROM git_op") == first + 1);
+}
+
 /* What a dead `record` left: a directory in the spool, of a run that is finished. */
 static void recovers_a_story_that_was_left_behind(void **state)
 {
@@ -352,6 +372,7 @@ int main(void)
 		scratch_test(a_clock_that_was_set_is_noticed),
 		scratch_test(a_slewed_clock_is_followed),
 		scratch_test(views_of_the_file_do_not_count),
+		scratch_test(deleting_old_runs_takes_their_attribution_along),
 		scratch_test(recovers_a_story_that_was_left_behind),
 	};
 
