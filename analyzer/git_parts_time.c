@@ -24,7 +24,8 @@ void git_part_heading(const struct git_part *part, const char *text)
 
 /* --- phases ------------------------------------------------------------------------------------------------------ */
 
-static void add_phase_row(struct table *table, const struct git_part *part, const char *name, const struct git_phase_view *sum)
+static void add_phase_row(struct table *table, const struct git_part *part, const char *name,
+	const struct git_phase_view *sum)
 {
 	const struct git_view *view = part->view;
 
@@ -118,7 +119,8 @@ static size_t collect_steps(const struct git_kind *kinds, struct step *steps)
 	return count;
 }
 
-static void add_step(struct table *table, const struct git_part *part, const struct step *step, int64_t files, int64_t all_ns)
+static void add_step(struct table *table, const struct git_part *part, const struct step *step, int64_t files,
+	int64_t all_ns)
 {
 	char name[64];
 

@@ -6,7 +6,15 @@
 #include "attribute.h"
 
 /* Rows of git_phase that the code itself has to know; 0: none. The others come from the rules in views.sql. */
-enum phase { PHASE_NONE, PHASE_OTHER_PROGRAMS = 1, PHASE_KERNEL = 2, PHASE_HOOKS = 3, PHASE_GIT = 4, PHASE_SERVING = 7, PHASE_WORKTREE = 20 };
+enum phase {
+	PHASE_NONE,
+	PHASE_OTHER_PROGRAMS = 1,
+	PHASE_KERNEL = 2,
+	PHASE_HOOKS = 3,
+	PHASE_GIT = 4,
+	PHASE_SERVING = 7,
+	PHASE_WORKTREE = 20,
+};
 
 struct git_region {
 	int64_t id, start_ns, end_ns;

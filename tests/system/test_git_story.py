@@ -215,7 +215,8 @@ def test_a_plain_mount_is_attributed_by_programs_and_paths(box):
     db = box.recorded(work)
     assert db.value("SELECT count(*) FROM git_op") == db.value("SELECT count(*) FROM op")
     assert db.value("SELECT DISTINCT phase FROM git_ops WHERE op = 'create' AND path = 'a/f'") == "other programs"
-    assert db.value("SELECT DISTINCT phase FROM git_ops WHERE op = 'create' AND path = 'a/.git/config.lock'") == "refs and config"
+    phase = "SELECT DISTINCT phase FROM git_ops WHERE op = 'create' AND path = 'a/.git/config.lock'"
+    assert db.value(phase) == "refs and config"
 
 
 def test_an_empty_run_and_one_operation(box):

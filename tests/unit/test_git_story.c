@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* git_story.c, trace2*.c, clockmap.c, attribute*.c: from git's lines to who did which operation. Times in us since the run's start. */
+/*
+ * git_story.c, trace2*.c, clockmap.c, attribute*.c: from git's lines to who did which operation. Times are us since the
+ * run's start.
+ */
 #include "unit.h"
 
 #include <fcntl.h>
