@@ -76,18 +76,22 @@ static int add_duration(struct compare_op *op, int64_t fs_ns, bool failed)
 		op->size = size;
 	}
 	op->fs_ns[op->count++] = fs_ns;
-	op->total_ns += fs_ns;
+	if (__builtin_add_overflow(op->total_ns, fs_ns, &op->total_ns))
+		op->total_ns = fs_ns > 0 ? INT64_MAX : INT64_MIN;
 	op->errors += failed;
 	return 0;
 }
 
-/* Operations come in the order of arrival: what lies before the end of an earlier one is covered already. */
-static void cover(struct compare_run *run, int64_t start_ns, int64_t dur_ns, int64_t *end_ns)
+/*
+ * Operations come in the order of arrival: what lies before the end of an earlier one is covered already. As real
+ * numbers: those of a database may be anything.
+ */
+static void cover(struct compare_run *run, double start_ns, double dur_ns, double *end_ns)
 {
-	int64_t end = start_ns + dur_ns;
+	double end = start_ns + dur_ns;
 
 	if (end > *end_ns) {
-		run->covered_ns += (double)(end - (start_ns > *end_ns ? start_ns : *end_ns));
+		run->covered_ns += end - (start_ns > *end_ns ? start_ns : *end_ns);
 		*end_ns = end;
 	}
 }
@@ -110,7 +114,7 @@ static int read_ops(struct trace *trace, struct compare_group *group, struct com
 	struct trace_stmt auto_stmt *stmt = NULL;
 	int err = trace_prepare(trace, "SELECT op, fs_ns, result < 0, start_ns, dur_ns FROM op WHERE run = ?", &stmt, NULL);
 	size_t counts[OP_COUNT] = {};
-	int64_t end_ns = INT64_MIN;
+	double end_ns = -INFINITY;
 	uint64_t count = 0;
 
 	err = err ?: trace_bind_int(stmt, 1, run->id);
@@ -121,8 +125,8 @@ static int read_ops(struct trace *trace, struct compare_group *group, struct com
 			return -EUCLEAN;
 		err = add_duration(&group->ops[op], fs_ns, trace_column_int(stmt, 2));
 		run->fs_ns += (double)fs_ns;
-		run->dur_ns += (double)trace_column_int(stmt, 4);
-		cover(run, trace_column_int(stmt, 3), trace_column_int(stmt, 4), &end_ns);
+		run->dur_ns += trace_column_double(stmt, 4);
+		cover(run, trace_column_double(stmt, 3), trace_column_double(stmt, 4), &end_ns);
 		counts[op]++;
 		count++;
 	}
@@ -281,19 +285,19 @@ static void sort_groups(struct compare *compare)
 
 static int compare_totals(const void *a, const void *b, void *arg)
 {
-	const int64_t *totals = arg;
-	int64_t x = totals[*(const enum op_id *)a], y = totals[*(const enum op_id *)b];
+	const double *totals = arg; /* of sums that may not fit an int64_t */
+	double x = totals[*(const enum op_id *)a], y = totals[*(const enum op_id *)b];
 
 	return (x < y) - (x > y);
 }
 
 static void rank_ops(struct compare *compare)
 {
-	int64_t totals[OP_COUNT] = {};
+	double totals[OP_COUNT] = {};
 
 	for (size_t i = 0; i < compare->count; i++) {
 		for (size_t op = 0; op < OP_COUNT; op++)
-			totals[op] += compare->groups[i].ops[op].total_ns;
+			totals[op] += (double)compare->groups[i].ops[op].total_ns;
 	}
 	for (unsigned int op = 0; op < OP_COUNT; op++) {
 		if (totals[op] > 0)

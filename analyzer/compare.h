@@ -9,6 +9,7 @@
 #ifndef FSTAPE_COMPARE_H
 #define FSTAPE_COMPARE_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -114,5 +115,13 @@ int compare_load_query(struct trace *trace, const struct compare_query *query, s
 int compare_load(struct trace *trace, const int64_t *runs, size_t n_runs, int64_t first, const char *baseline,
 	struct compare *ret_compare);
 void compare_free(struct compare *compare);
+
+/* Nanoseconds as an integer, for tables; what does not fit becomes the nearest that does. */
+static inline int64_t compare_round(double ns)
+{
+	if (!(ns > -0x1p63))
+		return INT64_MIN;
+	return ns < 0x1p63 ? llround(ns) : INT64_MAX;
+}
 
 #endif

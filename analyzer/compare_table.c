@@ -131,7 +131,7 @@ static void add_columns(const struct compare *compare, struct shape shape, struc
 static void cell(struct table *table, bool known, double value)
 {
 	if (known)
-		table_int(table, (int64_t)(value + 0.5));
+		table_int(table, compare_round(value));
 	else
 		table_null(table);
 }

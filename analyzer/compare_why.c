@@ -214,7 +214,7 @@ static bool is_worth_it(const struct why *why, const struct part *part, const si
 static void add_value(struct table *table, bool known, double value)
 {
 	if (known)
-		table_int(table, (int64_t)lround(value));
+		table_int(table, compare_round(value));
 	else
 		table_null(table);
 }

@@ -101,7 +101,8 @@ int64_t median_int(int64_t *values, size_t n)
 	lower = values[0];
 	for (size_t i = 1; i < n / 2; i++)
 		lower = values[i] > lower ? values[i] : lower;
-	return lower + (upper - lower) / 2;
+	/* the difference may be larger than an int64_t: numbers of a database may be anything */
+	return lower + (int64_t)(((uint64_t)upper - (uint64_t)lower) / 2);
 }
 
 int bootstrap_median(const double *values, size_t n, double *ret_low, double *ret_high)
