@@ -287,8 +287,10 @@ static int run_with(const struct context *context, const struct bench_values *va
 	return err;
 }
 
-/* Whether what was given with --resume, if anything was, is what the benchmark was begun with. */
-static bool agrees(const struct bench_values *given, const struct bench_row *row)
+enum given { GIVEN_NOTHING, GIVEN_SAME, GIVEN_OTHERS };
+
+/* What was given with --resume, beside the options that the benchmark was begun with. */
+static enum given look_at_given(const struct bench_values *given, const struct bench_row *row)
 {
 	const struct option_set set = { bench_options, (void *)(uintptr_t)given };
 	struct strbuf auto_strbuf words = {}, presets = {};
@@ -296,12 +298,41 @@ static bool agrees(const struct bench_values *given, const struct bench_row *row
 	const struct option_set preset = { bench_options, &nothing };
 
 	if (options_init(&preset, 1) < 0)
-		return false;
+		return GIVEN_OTHERS;
 	options_words(&set, "resume", &words);
 	options_words(&preset, "resume", &presets);
 	options_free(&preset, 1);
-	return !words.failed && !presets.failed &&
-	       (strcmp(words.buf, presets.buf) == 0 || strcmp(words.buf, row->words) == 0);
+	if (words.failed || presets.failed)
+		return GIVEN_OTHERS;
+	if (strcmp(words.buf, presets.buf) == 0)
+		return GIVEN_NOTHING;
+	return strcmp(words.buf, row->words) == 0 ? GIVEN_SAME : GIVEN_OTHERS;
+}
+
+/* A database may come from a stranger: what could do harm is not done because it says so. */
+static bool is_harmless(const struct bench_values *values)
+{
+	for (size_t i = 0; i < values->workloads.count; i++) {
+		if (strstr(values->workloads.items[i], "cmd="))
+			return false;
+	}
+	return !values->devices.count && !values->destroy_data;
+}
+
+static int check_given(const struct context *context, const struct bench_values *given, const struct bench_values *stored,
+	const struct bench_row *row)
+{
+	enum given what = look_at_given(given, row);
+
+	if (what == GIVEN_OTHERS)
+		log_msg("--resume goes on with the options of the benchmark in %s, and those given are others; it was"
+			" begun with %s", context->args[0], row->words);
+	else if (what == GIVEN_NOTHING && !is_harmless(stored))
+		log_msg("%s: this benchmark runs a command of its own or formats devices: to go on, give its options"
+			" again; they are %s", context->args[0], row->words);
+	else
+		return 0;
+	return STATUS_USAGE;
 }
 
 static int resume(const struct context *context, const struct bench_values *given)
@@ -315,14 +346,9 @@ static int resume(const struct context *context, const struct bench_values *give
 	if (err < 0)
 		return err;
 	err = options_init(&set, 1);
-	if (err == 0 && !agrees(given, &row)) {
-		log_msg("--resume goes on with the options of the benchmark in %s, and those given are others; it was"
-			" begun with %s", context->args[0], row.words);
-		err = STATUS_USAGE;
-	} else if (err == 0) {
-		err = options_parse(&set, 1, words, 0);
-		err = err < 0 ? err : run_with(context, &values, &row);
-	}
+	err = err ?: options_parse(&set, 1, words, 0);
+	err = err < 0 ? err : check_given(context, given, &values, &row);
+	err = err ?: run_with(context, &values, &row);
 	options_free(&set, 1);
 	bench_words_free(words);
 	free(row.words);

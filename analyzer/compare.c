@@ -238,6 +238,17 @@ static int summarise(struct compare_group *group)
 	return err == -ENOMEM ? err : 0;
 }
 
+/* Of one factor; of readahead "off" comes first, then few threads before many. */
+static int compare_levels(const struct compare_group *a, const struct compare_group *b, enum compare_factor factor)
+{
+	const char *x = a->factors[factor], *y = b->factors[factor];
+	int m = atoi(x), n = atoi(y); /* 0 for words */
+
+	if (factor == BY_OPTION && m != n)
+		return m < n ? -1 : 1;
+	return strcmp(x, y);
+}
+
 /*
  * By workload, the recordings before the native runs, then the other factors, targets in the order that bench was told;
  * what is compared changes fastest.
@@ -254,15 +265,13 @@ static int compare_groups(const void *a, const void *b, void *arg)
 	if (x->native != y->native && by != BY_THROUGH)
 		return x->native ? 1 : -1;
 	for (size_t i = 0; i < ARRAY_SIZE(factors) && by == BY_FS && order == 0; i++)
-		order = strcmp(x->factors[factors[i]], y->factors[factors[i]]);
+		order = compare_levels(x, y, factors[i]);
 	if (order == 0 && x->order != y->order)
 		return x->order < y->order ? -1 : 1;
 	for (size_t i = 0; i < ARRAY_SIZE(factors) && order == 0; i++)
-		order = factors[i] == by ? 0 : strcmp(x->factors[factors[i]], y->factors[factors[i]]);
-	if (order == 0 && by == BY_OPTION) /* without readahead first, then few threads before many */
-		order = atoi(x->factors[by]) - atoi(y->factors[by]);
-	else if (order == 0 && by != BY_FS && by != BY_WORKLOAD)
-		order = strcmp(x->factors[by], y->factors[by]);
+		order = factors[i] == by ? 0 : compare_levels(x, y, factors[i]);
+	if (order == 0 && by != BY_FS && by != BY_WORKLOAD)
+		order = compare_levels(x, y, by);
 	return order ?: (x->runs[0].id > y->runs[0].id) - (x->runs[0].id < y->runs[0].id);
 }
 

@@ -116,6 +116,15 @@ int compare_load(struct trace *trace, const int64_t *runs, size_t n_runs, int64_
 	struct compare *ret_compare);
 void compare_free(struct compare *compare);
 
+/*
+ * What tells a group from the others, for charts: "git-clone on ext4, cold, readahead 8, not recorded"; to be freed, NULL:
+ * no memory. What all groups have in common is not said, but for workload and target.
+ */
+char *compare_group_name(const struct compare *compare, const struct compare_group *group);
+
+/* "faster", "slower", "cannot decide", "n too small"; "" of a baseline. */
+const char *compare_verdict_text(enum compare_verdict verdict);
+
 /* Nanoseconds as an integer, for tables; what does not fit becomes the nearest that does. */
 static inline int64_t compare_round(double ns)
 {

@@ -155,3 +155,46 @@ int compare_relate(struct compare *compare, const char *baseline)
 		compare->groups[i].verdict = judge(&compare->groups[i], &compare->groups[compare->groups[i].baseline]);
 	return err;
 }
+
+static bool varies(const struct compare *compare, enum compare_factor factor)
+{
+	for (size_t i = 1; i < compare->count; i++) {
+		if (strcmp(compare->groups[i].factors[factor], compare->groups[0].factors[factor]) != 0)
+			return true;
+	}
+	return false;
+}
+
+char *compare_group_name(const struct compare *compare, const struct compare_group *group)
+{
+	const char *option = group->factors[BY_OPTION];
+	struct strbuf name = {};
+
+	if (strcmp(group->workload, "-") != 0)
+		strbuf_addf(&name, "%s on ", group->workload);
+	strbuf_addf(&name, "%s", group->target);
+	if (varies(compare, BY_DEVICE))
+		strbuf_addf(&name, ", %s", group->factors[BY_DEVICE]);
+	if (varies(compare, BY_CACHE))
+		strbuf_addf(&name, ", %s", group->factors[BY_CACHE]);
+	if (varies(compare, BY_OPTION) && !group->native && strcmp(option, "off") != 0)
+		strbuf_addf(&name, ", readahead %s", option);
+	if (group->native)
+		strbuf_addf(&name, ", not recorded");
+	if (name.failed)
+		strbuf_free(&name);
+	return name.buf;
+}
+
+const char *compare_verdict_text(enum compare_verdict verdict)
+{
+	static const char *const texts[] = {
+		[VERDICT_BASELINE] = "",
+		[VERDICT_TOO_FEW] = "n too small",
+		[VERDICT_UNDECIDED] = "cannot decide",
+		[VERDICT_FASTER] = "faster",
+		[VERDICT_SLOWER] = "slower",
+	};
+
+	return texts[verdict];
+}

@@ -160,14 +160,6 @@ static void add_real(struct table *table, bool known, double value)
 
 static void add_comparison(const struct compare_group *group, struct table *table)
 {
-	static const char *const verdicts[] = {
-		[VERDICT_BASELINE] = "",
-		[VERDICT_TOO_FEW] = "n too small",
-		[VERDICT_UNDECIDED] = "cannot decide",
-		[VERDICT_FASTER] = "faster",
-		[VERDICT_SLOWER] = "slower",
-	};
-
 	add_real(table, group->has_ratio, group->ratio);
 	add_real(table, group->has_ratio_interval, group->ratio_low);
 	add_real(table, group->has_ratio_interval, group->ratio_high);
@@ -176,7 +168,7 @@ static void add_comparison(const struct compare_group *group, struct table *tabl
 	if (group->verdict == VERDICT_BASELINE)
 		table_null(table);
 	else
-		table_text(table, verdicts[group->verdict]);
+		table_text(table, compare_verdict_text(group->verdict));
 }
 
 static void add_rows(const struct compare *compare, struct shape shape, struct table *table)

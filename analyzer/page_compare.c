@@ -33,17 +33,6 @@ static int summarise(const struct compare_group *group, int which, double *value
 	return err == -ENOMEM ? err : 0;
 }
 
-static char *group_name(const struct compare_group *group)
-{
-	char *name = NULL;
-
-	if (asprintf(&name, "%s%s%s%s", strcmp(group->workload, "-") == 0 ? "" : group->workload,
-		    strcmp(group->workload, "-") == 0 ? "" : " on ", group->target,
-		    group->native ? ", not recorded" : "") < 0)
-		return NULL;
-	return name;
-}
-
 static char *group_note(const struct compare_group *group)
 {
 	char *note = NULL;
@@ -51,8 +40,9 @@ static char *group_note(const struct compare_group *group)
 	const char *plural = group->count == 1 ? "" : "s";
 	int len;
 
-	if (group->has_ratio && group->ratio != 1)
-		len = asprintf(&note, "%zu run%s, real %.2f times the first", group->count, plural, group->ratio);
+	if (group->has_ratio && group->verdict != VERDICT_BASELINE)
+		len = asprintf(&note, "%zu run%s, real %.2f times the first: %s", group->count, plural, group->ratio,
+			compare_verdict_text(group->verdict));
 	else
 		len = asprintf(&note, "%zu run%s", group->count, plural);
 	return len < 0 ? NULL : note;
@@ -69,7 +59,7 @@ static int fill_bars(const struct compare *compare, struct bars *bars)
 	for (size_t i = 0; i < compare->count; i++) {
 		const struct compare_group *group = &compare->groups[i];
 
-		bars->names[i] = group_name(group);
+		bars->names[i] = compare_group_name(compare, group);
 		bars->notes[i] = group_note(group);
 		if (!bars->names[i] || !bars->notes[i])
 			return -ENOMEM;
@@ -140,7 +130,7 @@ static int write_operations(const struct page *page, const struct compare *compa
 	if (compare->n_top > CHART_SERIES)
 		names[CHART_SERIES - 1] = "others";
 	for (size_t i = 0; i < n; i++) {
-		groups[i] = group_name(&compare->groups[i]);
+		groups[i] = compare_group_name(compare, &compare->groups[i]);
 		for (size_t op = 0; op < compare->n_top; op++)
 			values[i * columns + (op < columns ? op : columns - 1)] +=
 				(double)compare->groups[i].ops[compare->top[op]].total_ns /

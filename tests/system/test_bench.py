@@ -229,6 +229,19 @@ def test_resume(box, leaves_nothing):
     assert again.returncode == 1 and "complete" in again.stderr
 
 
+def test_resume_does_no_harm_because_a_database_says_so(box, leaves_nothing, tmp_path):
+    """A stranger's database may name commands and devices: they want to be given again."""
+    mark = tmp_path / "mark"
+    options = ("--fs", "ext4", "--workload", f"cmd=touch {mark}; exit 1", "--through", "native", "--dir", leaves_nothing)
+    bench(box.db, *options, check=False)
+    assert mark.exists()
+    mark.unlink()
+    refused = run(FSTAPE, "bench", box.db, "--resume", check=False)
+    assert refused.returncode == 2 and "touch" in refused.stderr and not mark.exists()
+    again = bench(box.db, *options, "--resume", check=False)
+    assert again.returncode == 1 and mark.exists()
+
+
 def test_nothing_to_resume(box):
     done = run(FSTAPE, "bench", box.db, "--resume", check=False)
     assert done.returncode == 1
@@ -346,6 +359,11 @@ def test_devices_are_not_destroyed(box, leaves_nothing, images):
     (("--fs", "ext4", "--workload", "git-foo"), 2, "git-clone"),
     (("--fs", "ext4", "--rounds", "0"), 2, "rounds"),
     (("--fs", "xfs", "--size", "10M"), 1, "--size"),
+    (("--fs", "ext4", "--cache", "hot"), 2, "cold|warm|both"),
+    (("--fs", "ext4", "--dir-readahead", "0"), 2, "--dir-readahead"),
+    (("--fs", "ext4", "--dir-readahead", "8,8"), 2, "twice"),
+    (("--fs", "ext4", "--dir-readahead", "8", "--through", "native"), 2, "native"),
+    (("--fs", "btrfs:raid1", "--device", "/dev/null"), 2, "/dev/null"),
     (("--fs", "ext4", "--repo", "/no/such"), 1, "/no/such"),
     (("--fs", "ext4:mkfs=-Ono_such_feature"), 1, "mkfs.ext4"),
     (("--fs", "ext4:mount=no_such_option"), 1, "mount"),

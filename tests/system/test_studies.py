@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from harness import BUILD, TOP, SLOW, mountpoints, run, wait_until
+from harness import BUILD, TOP, SLOW, Database, mountpoints, run, wait_until
 
 FEW = ("--files", "30", "--rounds", "1")
 
@@ -51,19 +51,21 @@ def test_clone(where):
 def test_readahead_goes_on_when_killed(where):
     env = dict(os.environ, FSTAPE_BUILD=str(BUILD))
     child = subprocess.Popen([TOP / "docs" / "studies" / "run", "readahead", where, *FEW], env=env, start_new_session=True,
-                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
     def measured():
         try:
-            return sqlite3.connect(where / "readahead.db").execute("SELECT count(*) FROM run").fetchone()[0]
+            return Database(where / "readahead.db").value("SELECT count(*) FROM run")
         except sqlite3.Error:
             return 0
 
     try:
         wait_until(lambda: measured() >= 5 or child.poll() is not None, 60, "five measurements")
+        assert child.poll() is None, child.stderr.read()
     finally:
-        os.killpg(child.pid, 9)
-        child.wait(20 * SLOW)
+        if child.poll() is None:
+            os.killpg(child.pid, 9)
+        child.communicate()
     wait_until(lambda: not left(where), 20, "nothing left")
     assert not (where / "directory-readahead.md").exists()
     study("readahead", where)
