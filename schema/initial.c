@@ -175,15 +175,15 @@ static int load_rows(struct trace *trace, int64_t run, struct initial_index *ind
 	return err < 0 ? err : 0;
 }
 
-/* Later nodes of inodes: their own rows may have gone when the run was settled. */
+/* Later nodes of inodes, whose own rows were not kept: found by the inode. */
 static int load_aliases(struct trace *trace, int64_t run, struct initial_index *index)
 {
 	struct trace_stmt auto_stmt *stmt = NULL;
-	int err = trace_prepare(trace, "SELECT node, first FROM node_alias WHERE run = ?", &stmt, NULL);
+	int err = trace_prepare(trace, "SELECT node, dev, ino FROM node_alias WHERE run = ?", &stmt, NULL);
 
 	err = err ?: trace_bind_int(stmt, 1, run);
 	while (err >= 0 && (err = trace_step(stmt)) == 1) {
-		uint32_t first = lookup(&index->by_node, node_key((uint64_t)trace_column_int(stmt, 1)));
+		uint32_t first = initial_of_inode(index, (dev_t)trace_column_int(stmt, 1), (ino_t)trace_column_int(stmt, 2));
 
 		err = first == INITIAL_NONE ? 0 :
 			map64_add(&index->by_node, node_key((uint64_t)trace_column_int(stmt, 0)), first);
@@ -304,7 +304,7 @@ static int query(struct trace *trace, int64_t run, const char *sql, int64_t *ret
 	return 0;
 }
 
-/* Only a directory of the start that was moved, or an inode found twice, can make a row wrong. */
+/* Only a directory of the start that was moved, or an inode found twice, can make a row wrong or a node unknown. */
 static int is_unsettled(struct trace *trace, int64_t run)
 {
 	int64_t found = 0;
@@ -318,6 +318,8 @@ static int is_unsettled(struct trace *trace, int64_t run)
 		OP_rename, S_IFMT, S_IFDIR);
 	if (err == 0 && !found)
 		err = query(trace, run, sql, &found);
+	if (err == 0 && !found)
+		err = query(trace, run, "SELECT 1 FROM node_alias WHERE run = ? AND first IS NULL LIMIT 1", &found);
 	return err < 0 ? err : found != 0;
 }
 
@@ -325,7 +327,7 @@ struct settling {
 	struct trace *trace;
 	int64_t run;
 	struct initial_index *index;
-	struct trace_stmt *remove, *move, *text, *alias;
+	struct trace_stmt *remove, *move, *text, *alias, *drop;
 	uint32_t last_path;
 };
 
@@ -371,7 +373,38 @@ static int note_alias(struct settling *s, const struct initial_entry *entry)
 	uint32_t first = initial_of_inode(s->index, entry->dev, entry->ino);
 	uint64_t node = s->index->entries[first].node;
 
-	return node == entry->node ? 0 : execute(s->alias, s->run, (int64_t)entry->node, (int64_t)node);
+	if (node == entry->node)
+		return 0;
+	trace_reset(s->alias);
+	trace_bind_int(s->alias, 1, s->run);
+	trace_bind_int(s->alias, 2, (int64_t)entry->node);
+	trace_bind_int(s->alias, 3, (int64_t)entry->dev);
+	trace_bind_int(s->alias, 4, (int64_t)entry->ino);
+	return trace_step(s->alias);
+}
+
+/* Says what each later node was at first; the first ones themselves have been noted as well when rows came late. */
+static int settle_aliases(struct settling *s)
+{
+	struct trace_stmt auto_stmt *list = NULL, *set = NULL;
+	int err = trace_prepare(s->trace, "SELECT node, dev, ino FROM node_alias WHERE run = ?", &list, NULL);
+
+	err = err ?: trace_prepare(s->trace, "UPDATE node_alias SET first = ?3 WHERE run = ?1 AND node = ?2", &set, NULL);
+	err = err ?: trace_bind_int(list, 1, s->run);
+	while (err >= 0 && (err = trace_step(list)) == 1) {
+		uint32_t first = initial_of_inode(s->index, (dev_t)trace_column_int(list, 1),
+			(ino_t)trace_column_int(list, 2));
+
+		err = first == INITIAL_NONE ? 0 :
+			execute(set, s->run, trace_column_int(list, 0), (int64_t)s->index->entries[first].node);
+	}
+	trace_reset(list); /* an unfinished reader would keep the next statement from deleting */
+	if (err >= 0)
+		err = trace_prepare(s->trace, "DELETE FROM node_alias WHERE run = ? AND (first IS NULL OR first = node)",
+			&s->drop, NULL);
+	if (err >= 0)
+		err = trace_bind_int(s->drop, 1, s->run);
+	return err < 0 ? err : trace_step(s->drop);
 }
 
 static int settle_row(struct settling *s, uint32_t number)
@@ -398,14 +431,16 @@ static int settle_all(struct settling *s)
 	err = err ?: trace_prepare(s->trace, "DELETE FROM initial WHERE run = ? AND path = ?", &s->remove, NULL);
 	err = err ?: trace_prepare(s->trace, "UPDATE initial SET path = ?3, parent = ?4 WHERE run = ?1 AND path = ?2",
 		&s->move, NULL);
-	err = err ?: trace_prepare(s->trace, "INSERT OR IGNORE INTO node_alias VALUES (?, ?, ?)", &s->alias, NULL);
+	err = err ?: trace_prepare(s->trace, "INSERT OR IGNORE INTO node_alias (run, node, dev, ino) VALUES (?, ?, ?, ?)", &s->alias, NULL);
 	err = err ?: trace_prepare(s->trace, "SELECT path FROM path WHERE run = ? AND id = ?", &s->text, NULL);
 	for (uint32_t i = 0; i < s->index->count && err >= 0; i++)
 		err = settle_row(s, i);
+	err = err < 0 ? err : settle_aliases(s);
 	trace_finalize(s->remove);
 	trace_finalize(s->move);
 	trace_finalize(s->text);
 	trace_finalize(s->alias);
+	trace_finalize(s->drop);
 	return err < 0 ? err : 0;
 }
 

@@ -182,7 +182,9 @@ CREATE TABLE initial (
 CREATE TABLE node_alias (
     run   INTEGER NOT NULL,
     node  INTEGER NOT NULL,
-    first INTEGER NOT NULL,
+    first INTEGER,                      -- NULL: the run has not ended yet
+    dev   INTEGER NOT NULL,
+    ino   INTEGER NOT NULL,
     PRIMARY KEY (run, node)
 ) STRICT, WITHOUT ROWID;
 

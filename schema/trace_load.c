@@ -27,6 +27,10 @@ static const char *const insert_sql[INSERT_COUNT] = {
 	/* Twice is no mistake: recorders forget what they have sent. */
 	[INSERT_CONTENT] = "INSERT OR IGNORE INTO content (hash, length, packed, bytes) VALUES (?, ?, ?, ?)",
 	[INSERT_DATA] = "INSERT OR IGNORE INTO data (run, seq, offset, length, hash) VALUES (?, ?, ?, ?, ?)",
+	/* The nodes are kept in any case: what was found in a directory refers to it as it was called then. */
+	[INSERT_ALIAS] = "INSERT OR IGNORE INTO node_alias (run, node, dev, ino)"
+			 " SELECT run, ?3, ?4, ?5 FROM initial WHERE run = ?1 AND path = ?2 AND node <> ?3"
+			 " UNION ALL SELECT run, node, dev, ino FROM initial WHERE run = ?1 AND path = ?2 AND node <> ?3",
 	[INSERT_MARK] = "INSERT OR REPLACE INTO spool_mark (run, slot, generation, loaded) VALUES (?, ?, ?, ?)",
 };
 
@@ -146,10 +150,26 @@ int trace_add_process(struct trace *trace, int64_t run, const struct process_rec
 	return insert_end(trace, stmt);
 }
 
-int trace_add_initial(struct trace *trace, int64_t run, const struct initial_record *initial, const char *target)
+/* Before a row that may take another's place, or may not be taken. */
+static int add_alias(struct trace *trace, int64_t run, const struct initial_record *initial)
 {
 	int err;
-	sqlite3_stmt *stmt = insert_begin(trace, INSERT_INITIAL, &err);
+	sqlite3_stmt *stmt = insert_begin(trace, INSERT_ALIAS, &err);
+
+	if (err < 0)
+		return err;
+	sqlite3_bind_int64(stmt, 1, run);
+	sqlite3_bind_int64(stmt, 2, initial->path);
+	sqlite3_bind_int64(stmt, 3, (sqlite3_int64)initial->node);
+	sqlite3_bind_int64(stmt, 4, (sqlite3_int64)initial->dev);
+	sqlite3_bind_int64(stmt, 5, (sqlite3_int64)initial->ino);
+	return insert_end(trace, stmt);
+}
+
+int trace_add_initial(struct trace *trace, int64_t run, const struct initial_record *initial, const char *target)
+{
+	int err = initial->node ? add_alias(trace, run, initial) : 0;
+	sqlite3_stmt *stmt = err < 0 ? NULL : insert_begin(trace, INSERT_INITIAL, &err);
 
 	if (err < 0)
 		return err;

@@ -81,7 +81,8 @@ EVERYTHING = """
 @pytest.mark.parametrize("script", [
     "true", "cat a/b/f2; ls u", "find . -type f -print0 | xargs -0 cat", EVERYTHING,
     EVERYTHING + "sync; echo 2 > /proc/sys/vm/drop_caches; find . -print0 | xargs -0 stat",
-], ids=["nothing touched", "little", "all read", "all turned over", "and forgotten"])
+    "cat a/b/f2 u/v/w/x; for i in 1 2 3; do sync; echo 2 > /proc/sys/vm/drop_caches; sleep 0.1; done; cat a/f1 a/b/c/f3; ls u/v",
+], ids=["nothing touched", "little", "all read", "all turned over", "and forgotten", "forgotten before more is read"])
 @pytest.mark.parametrize("cache", ["always", "never"])
 def test_the_tree_of_the_start_is_found_again(box, script, cache):
     make_tree(box.src)
@@ -91,6 +92,18 @@ def test_the_tree_of_the_start_is_found_again(box, script, cache):
     assert found == wanted
     assert found_groups == groups
     assert last(box).condition()["scan"] == "done"
+
+
+def test_nodes_that_were_forgotten_are_known_by_their_first(box):
+    make_tree(box.src)
+    record(box, "cat a/b/f2; for i in 1 2 3; do sync; echo 2 > /proc/sys/vm/drop_caches; sleep 0.1; done; cat a/b/f2")
+    db = last(box)
+    nodes = [row["node"] for row in db.ops(op="lookup", path="a/b/f2", error=None)]
+    if len(set(nodes)) == 1:
+        pytest.skip("the kernel has not forgotten anything")
+    first = db.value("SELECT node FROM initial AS i JOIN path AS p ON p.id = i.path WHERE p.path = 'a/b/f2'")
+    assert first == nodes[0]
+    assert {row["node"]: row["first"] for row in db.rows("SELECT * FROM node_alias")}[nodes[-1]] == first
 
 
 def test_no_scan_leaves_out_what_was_not_met(box):

@@ -154,7 +154,7 @@ HOSTILE = {
     "one path": "UPDATE path SET path = 'same'",
     "time": "UPDATE initial SET mtime_ns = -9223372036854775808",
     "attributes": "UPDATE initial_xattr SET name = replace(hex(zeroblob(1000)), '00', 'x'), value = zeroblob(1000000)",
-    "aliases in a circle": "INSERT OR IGNORE INTO node_alias SELECT run, node, 1 + max(node, 1) % 5 FROM initial WHERE node IS NOT NULL",
+    "aliases in a circle": "INSERT OR IGNORE INTO node_alias SELECT run, node, 1 + max(node, 1) % 5, dev, ino FROM initial WHERE node IS NOT NULL",
 }
 MUTABLE = {"initial": ("path", "node", "dev", "ino", "mode", "size", "mtime_ns", "nlink", "uid", "rdev", "blocks", "target"),
            "path": ("id", "parent", "path"), "data": ("seq", "offset", "length", "hash"), "initial_data": ("path", "offset", "length"),

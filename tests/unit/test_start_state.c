@@ -173,7 +173,7 @@ static void contents_are_made_of_what_there_is(void **state)
 	assert_int_equal(trace_add_content(box.trace, &data.hash, "WRONG", 5), 0);
 	assert_int_equal(trace_add_data(box.trace, 1, &data), 0);
 	assert_int_equal(trace_add_event(box.trace, 1, &later, NULL), 0);
-	assert_int_equal(trace_exec(box.trace, "INSERT INTO node_alias VALUES (1, 78, 77)"), 0);
+	assert_int_equal(trace_exec(box.trace, "INSERT INTO node_alias VALUES (1, 78, 77, 0, 9)"), 0);
 	assert_int_equal(build(*state, &box, &plain, &result, &said), 0);
 	path = path_in(box.target, "f");
 	free(said);
