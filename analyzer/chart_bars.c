@@ -117,7 +117,8 @@ static void stacked_row(FILE *out, const struct chart *chart, const struct matri
 		if (value <= 0)
 			continue;
 		fprintf(out, "<rect class=\"s%u\" x=\"%.3f%%\" y=\"%.0f\" width=\"%.3f%%\" height=\"18\"><title>",
-			chart_slot(matrix->colours ? matrix->colours[column] : column), x, y + LABEL_HEIGHT, value * scale);
+			chart_slot(matrix->colours ? matrix->colours[column] : column), x, y + LABEL_HEIGHT,
+			value * scale);
 		html_str(out, matrix->row_names[row]);
 		fputs(", ", out);
 		html_str(out, matrix->column_names[column]);

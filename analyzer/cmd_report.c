@@ -137,6 +137,22 @@ static int write_output(struct context *context, const int64_t *runs, size_t cou
 				   : write_special(context, runs, count, real);
 }
 
+/* A run that is named twice is shown once: its charts have names of their own on the page. */
+static int drop_repeated(int64_t *runs, int count)
+{
+	int kept = 0;
+
+	for (int i = 0; i < count; i++) {
+		int j = 0;
+
+		while (j < kept && runs[j] != runs[i])
+			j++;
+		if (j == kept)
+			runs[kept++] = runs[i];
+	}
+	return kept;
+}
+
 static int run_report(struct context *context)
 {
 	const struct report_options *options = context->options;
@@ -151,6 +167,7 @@ static int run_report(struct context *context)
 	count = context_runs(context, &runs);
 	if (count < 0)
 		return count;
+	count = drop_repeated(runs, count);
 	for (int i = 0; i < count; i++) {
 		int complete = run_check(context->trace, runs[i]);
 

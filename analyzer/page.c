@@ -122,8 +122,8 @@ int page_write(const struct page *page, const int64_t *runs, size_t count)
 			PAGE_MAX_RUNS);
 	fprintf(page->out,
 		"<footer><p>Time in the filesystem is time inside system calls on the real filesystem, below the "
-		"recorder: it does not contain the cost of recording. All numbers come from the views <code>ops</code> and "
-		"<code>git_ops</code> of the database; <code>fstape query</code> asks more.</p></footer>\n"
+		"recorder: it does not contain the cost of recording. All numbers come from the views <code>ops</code> "
+		"and <code>git_ops</code> of the database; <code>fstape query</code> asks more.</p></footer>\n"
 		"<script>%s</script>\n</body>\n</html>\n",
 		embedded_page_js);
 	if (err == 0 && ferror(page->out))

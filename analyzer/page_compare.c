@@ -88,8 +88,8 @@ static int write_bars(const struct page *page, const struct compare *compare)
 				.title = "Times by filesystem",
 				.subtitle = compare->rounds < CLAIM_MIN_ROUNDS
 						    ? "Medians over the runs; whiskers are 95% bootstrap intervals, "
-						      "from three runs on. With fewer than six runs of each, differences "
-						      "of times may be chance."
+						      "from three runs on. With fewer than six runs of each, "
+						      "differences of times may be chance."
 						    : "Medians over the runs; whiskers are 95% bootstrap intervals.",
 				.description = "Bars of real, user and system time and time in the filesystem for each "
 					       "group of runs.",

@@ -152,10 +152,10 @@ static void write_walls(const struct page *page, const struct page_run *run, con
 	chart_stack(page->out,
 		&(struct chart){ .id = page_chart_id(run, "phases", id),
 			.title = "Where the wall time went",
-			.subtitle = "The phases of git's work add up to the run. Elsewhere: git's own computing, waiting for "
-				    "other processes, requests on their way through the kernel.",
-			.description = "Stacked bars of wall time in the filesystem, in the recorder and elsewhere for each "
-				       "phase of git's work.",
+			.subtitle = "The phases of git's work add up to the run. Elsewhere: git's own computing, waiting "
+				    "for other processes, requests on their way through the kernel.",
+			.description = "Stacked bars of wall time in the filesystem, in the recorder and elsewhere for "
+				       "each phase of git's work.",
 			.unit = UNIT_NS },
 		&(struct matrix){ .rows = phases->count,
 			.columns = ARRAY_SIZE(columns),
@@ -295,8 +295,8 @@ int page_git_lanes(const struct page *page, const struct page_run *run)
 		chart_lanes(page->out,
 			&(struct chart){ .id = page_chart_id(run, "git", id),
 				.title = "What ran when",
-				.subtitle = "Git's commands, what they started, and the parts of their work, the longest "
-					    "ones.",
+				.subtitle = "Git's commands, what they started, and the parts of their work: the "
+					    "longest ones.",
 				.description = "Commands and regions of git as bars over the time of the run." },
 			spans->items, spans->count, series, ARRAY_SIZE(series), page_time(run));
 	for (size_t i = 0; spans && i < spans->count; i++) {

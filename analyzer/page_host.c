@@ -117,8 +117,8 @@ int page_host(const struct page *page, const struct page_run *run)
 	return err ?: write_rates(page, run, waits,
 			      (struct chart){ .id = page_chart_id(run, "flushes", id),
 				      .title = "Flushes and commits",
-				      .subtitle = "Flushes of a device's cache, and commits of the filesystem's journal or "
-						  "tree, which others may have to wait for.",
+				      .subtitle = "Flushes of a device's cache, and commits of the filesystem's journal "
+						  "or tree, which others may have to wait for.",
 				      .description = "Stacked areas of flushes and commits per second over time.",
 				      .unit = UNIT_RATE });
 }

@@ -201,6 +201,16 @@ def test_several_runs_are_compared(clone):
     assert [link["href"] for link in page.all("a")] == ["#compare", "#run-1", "#run-2"]
 
 
+def test_a_run_is_shown_once_and_many_are_not_all_shown(box):
+    for _ in range(8):
+        record(box, "touch a; rm a")
+    page = report(box.db, "--run", "2", "--run", "2")
+    assert len(page.all("section")) == 1 and not page.all("nav")
+    page = report(box.db, *[word for number in range(1, 9) for word in ("--run", number)])
+    assert len([section for section in page.all("section") if section["id"].startswith("run-")]) == 6
+    assert "Only the first 6 runs" in page.words()
+
+
 def test_intervals_need_three_runs(box):
     for _ in range(3):
         record(box, "touch a; rm a")
