@@ -56,6 +56,21 @@ static int by_time(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+static int own_median(const struct plan *plan, const struct outcome *outcomes, int64_t *ret_median)
+{
+	auto_free int64_t *own = calloc((size_t)plan->n_actions + 1, sizeof(*own));
+	size_t n = 0;
+
+	if (!own)
+		return -ENOMEM;
+	for (uint32_t i = 1; i <= plan->n_actions; i++)
+		if (outcomes[i].state != OUTCOME_NONE)
+			own[n++] = (int64_t)outcomes[i].dur_ns - outcomes[i].fs_ns;
+	qsort(own, n, sizeof(*own), by_time);
+	*ret_median = n ? own[n / 2] : 0;
+	return 0;
+}
+
 /* Starts and ends on one line of time: an end at the time of a start comes first. */
 static int most_at_once(const struct plan *plan, const struct outcome *outcomes, uint32_t *ret_most)
 {
@@ -105,5 +120,6 @@ int fidelity_of(const struct plan *plan, const struct replay_result *result, str
 	if (result->wall_ns)
 		f.concurrency = (double)f.all.dur_ns / (double)result->wall_ns;
 	*ret_fidelity = f;
-	return most_at_once(plan, result->outcomes, &ret_fidelity->most_at_once);
+	return own_median(plan, result->outcomes, &ret_fidelity->own_p50_ns)
+		?: most_at_once(plan, result->outcomes, &ret_fidelity->most_at_once);
 }

@@ -21,6 +21,7 @@ struct fidelity {
 	struct op_fidelity all;
 	uint64_t waits;		   /* compiled */
 	uint64_t violations;	   /* of these: the action began before what it waits for had ended */
+	int64_t own_p50_ns;	   /* the replayer's own part of an operation, median */
 	uint64_t idle_ns;	   /* kept between operations */
 	int64_t original_span_ns;  /* first start to last end */
 	double original_concurrency, concurrency; /* operations under way at once, on average over the span */

@@ -77,6 +77,7 @@ static int print_summary(const struct context *context, const struct plan *plan,
 	row_int(table, "original_fs_ns", "... when recorded, ns", f->all.original_fs_ns);
 	row_int(table, "idle_ns", "pauses kept, ns", (int64_t)f->idle_ns);
 	row_int(table, "own_ns", "the replayer's own time in operations, ns", f->all.dur_ns - f->all.fs_ns);
+	row_int(table, "own_p50_ns", "... of one operation, median, ns", f->own_p50_ns);
 	return context_print(table);
 }
 

@@ -26,7 +26,7 @@ static void script_begin(const struct scratch *scratch, struct script *s)
 	assert_int_equal(trace_begin(s->trace), 0);
 	for (uint32_t thread = 1; thread <= 4; thread++) {
 		struct process_record p = {
-			.id = thread, .tid = (int)thread, .tgid = (int)thread, .start_ticks = 1, .comm_len = 1
+			.id = thread, .tid = (int)thread, .tgid = (int)thread, .ppid = 1, .start_ticks = 1, .comm_len = 1
 		};
 
 		assert_int_equal(trace_add_process(s->trace, s->run, &p, "t"), 0);
@@ -423,6 +423,41 @@ static void strangers_recordings_are_refused(void **state)
 	refused(*state, &s, "--allow-devices");
 }
 
+/* Between two requests of one system call lie 90 ns: the way to the recorder. It is taken off all gaps. */
+static void pauses_are_the_programs_own(void **state)
+{
+	const struct plan_options options = { .pace = true };
+	struct script s;
+	struct plan plan;
+	char name[16];
+
+	script_begin(*state, &s);
+	for (uint64_t i = 0; i < 30; i++) {
+		snprintf(name, sizeof(name), "n%d", (int)i);
+		ADD(&s, 1, lookup, NAME(&s, 1, name), .result = -ENOENT);
+		ADD(&s, 1, mkdir, NAME(&s, 1, name), .node = 10 + i, .mode = 0755);
+	}
+	uint64_t quick = ADD(&s, 1, statfs, .node = 1, .path = path(&s, ""));
+	s.now += 5000;
+	uint64_t slow = ADD(&s, 1, statfs, .node = 1, .path = path(&s, ""));
+	s.now += 700000;
+	uint64_t child = ADD(&s, 2, statfs, .node = 1, .path = path(&s, ""));
+	s.now += 400;
+	uint64_t parent = ADD(&s, 1, statfs, .node = 1, .path = path(&s, ""));
+	script_end(&s);
+	assert_int_equal(trace_open(((struct scratch *)*state)->db, TRACE_READ, &s.trace), 0);
+	assert_int_equal(plan_compile(s.trace, s.run, &options, &plan), 0);
+	assert_int_equal(plan.round_trip_ns, 90);
+	assert_int_equal(plan.think_ns[number_of(&plan, quick)], 0);
+	assert_int_equal(plan.think_ns[number_of(&plan, slow)], 5000);
+	assert_int_equal(plan.think_ns[number_of(&plan, child)], 700000);
+	assert_int_equal(plan.after[number_of(&plan, child)], number_of(&plan, slow)); /* its parent's last */
+	assert_int_equal(plan.think_ns[number_of(&plan, parent)], 400);
+	assert_int_equal(plan.after[number_of(&plan, parent)], number_of(&plan, child));
+	plan_free(&plan);
+	trace_close(s.trace);
+}
+
 static unsigned int next_random(unsigned int *state, unsigned int n)
 {
 	*state = *state * 1103515245 + 12345;
@@ -478,6 +513,7 @@ int main(void)
 		scratch_test(results_decide_about_overlaps),
 		scratch_test(what_the_kernel_does_is_not_issued),
 		scratch_test(threads_as_many_as_at_once_or_as_asked),
+		scratch_test(pauses_are_the_programs_own),
 		scratch_test(strangers_recordings_are_refused),
 		scratch_test(any_recording_gives_an_order),
 	};
