@@ -46,13 +46,11 @@ static const char *const key_names[ARG_UNKNOWN] = {
 
 int args_reader_new(struct trace *trace, struct args_reader **ret_reader)
 {
+	static const char sql[] =
+		"SELECT key, value, type = 'text' FROM json_each(?1) WHERE type IN ('text', 'integer')";
 	struct args_reader *reader = calloc(1, sizeof(*reader));
-	int err = reader ? 0 : -ENOMEM;
+	int err = reader ? trace_prepare(trace, sql, &reader->stmt, NULL) : -ENOMEM;
 
-	err = err   ?:
-		      trace_prepare(trace,
-			      "SELECT key, value, type = 'text' FROM json_each(?1) WHERE type IN ('text', 'integer')",
-			      &reader->stmt, NULL);
 	if (err < 0) {
 		args_reader_free(reader);
 		return err;

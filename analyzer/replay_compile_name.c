@@ -180,19 +180,17 @@ static int compile_link(struct compile *c, const struct row *row, struct action 
 static int compile_remove(struct compile *c, const struct row *row, struct action *a, uint32_t slot)
 {
 	bool done = row->result == 0;
+	enum use use = done ? USE_EXCLUSIVE : USE_SHARED;
 	int err = compile_use_dir(c, a->dir, done ? USE_SHARED_ALSO : USE_NONE);
 
-	err = err ?: compile_use_slot(c, slot, done ? USE_EXCLUSIVE : USE_SHARED);
+	err = err ?: compile_use_slot(c, slot, use);
 	if (err < 0)
 		return err;
 	a->object = c->names.slots[slot].object;
 	if (a->object && row->op == OP_rmdir) { /* after all that went on in it; ENOTEMPTY depends on that too */
 		c->plan->objects[a->object].type = OBJECT_DIR;
-		err = order_use(
-			c->order, &live(c, a->object)->listing, done ? USE_EXCLUSIVE : USE_SHARED, RULE_LISTING);
-		err = err   ?:
-			      order_use(c->order, &live(c, a->object)->exists, done ? USE_EXCLUSIVE : USE_SHARED,
-				      RULE_OBJECT);
+		err = order_use(c->order, &live(c, a->object)->listing, use, RULE_LISTING);
+		err = err ?: order_use(c->order, &live(c, a->object)->exists, use, RULE_OBJECT);
 	}
 	if (err == 0 && done) {
 		if (a->object && row->op == OP_rmdir)

@@ -273,15 +273,13 @@ static int check(const struct rows *rows, const struct row *row)
 
 int rows_open(struct trace *trace, struct plan *plan, struct rows **ret_rows)
 {
+	static const char sql[] =
+		"SELECT seq, start_ns, dur_ns, fs_ns, op, process, path, path2, node, parent, fh, offset, length,"
+		" result, flags, mode, args FROM op WHERE run = ? ORDER BY seq";
 	struct rows *rows = calloc(1, sizeof(*rows));
 	int err = rows ? args_reader_new(trace, &rows->args) : -ENOMEM;
 
-	err = err   ?:
-		      trace_prepare(trace,
-			      "SELECT seq, start_ns, dur_ns, fs_ns, op, process, path, path2, node, parent, fh, "
-			      "offset,"
-			      " length, result, flags, mode, args FROM op WHERE run = ? ORDER BY seq",
-			      &rows->stmt, NULL);
+	err = err ?: trace_prepare(trace, sql, &rows->stmt, NULL);
 	err = err ?: trace_bind_int(rows->stmt, 1, plan->run);
 	if (err < 0) {
 		rows_close(rows);

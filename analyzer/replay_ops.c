@@ -292,13 +292,12 @@ int64_t replay_readlink(struct worker *w, const struct action *a)
 int64_t replay_access(struct worker *w, const struct action *a)
 {
 	struct spot spot;
-	int err = spot_find(w, a, &spot);
+	int64_t result = spot_find(w, a, &spot);
 
-	return err   ?:
-		       spot_done(w, &spot,
-			       TIMED(w, faccessat(spot.fd, spot.name, (int)a->mode & 7, spot.flags | AT_EACCESS)) < 0 ?
-				       -errno :
-				       0);
+	if (result < 0)
+		return result;
+	result = TIMED(w, faccessat(spot.fd, spot.name, (int)a->mode & 7, spot.flags | AT_EACCESS)) < 0 ? -errno : 0;
+	return spot_done(w, &spot, result);
 }
 
 /* Of whatever the object is in: all objects of a run are on one filesystem. */

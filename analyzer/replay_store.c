@@ -85,27 +85,40 @@ static int copy_tables(struct trace *from, struct trace *into, int64_t original,
 
 /* --- operations -------------------------------------------------------------------------------------------------- */
 
+/* A row of git_span, or of git_op; ids of -1: NULL. */
+struct span {
+	int64_t start_ns, command, region, phase; /* phase 0: none yet */
+};
+
 /* Statements for one operation after the other. */
 struct copier {
 	struct trace *from, *into;
-	struct trace_stmt *row, *phase, *add_link, *add_phase;
+	struct trace_stmt *row, *phase, *add_link, *add_phase, *add_span;
 	int64_t original, run;
+	struct span span; /* in the foreground now */
 };
 
 static int copier_open(struct copier *c)
 {
-	int err = trace_prepare(c->from,
-		"SELECT path, path2, node, parent, fh, offset, length, flags, mode, args FROM op WHERE run = ? AND "
-		"seq = ?",
-		&c->row, NULL);
+	static const char row[] = "SELECT path, path2, node, parent, fh, offset, length, flags, mode, args FROM op"
+				  " WHERE run = ? AND seq = ?";
+	const struct {
+		struct trace *trace;
+		const char *sql;
+		struct trace_stmt **stmt;
+	} all[] = {
+		{ c->from, row, &c->row },
+		{ c->from, "SELECT command, region, phase FROM git_op WHERE id = ?", &c->phase },
+		{ c->into, "INSERT INTO replayed (run, seq, original, expected) VALUES (?, ?, ?, ?)", &c->add_link },
+		{ c->into, "INSERT INTO git_op (id, command, region, phase) VALUES (?, ?, ?, ?)", &c->add_phase },
+		{ c->into, "INSERT INTO git_span (run, start_ns, end_ns, command, region, phase)"
+			   " VALUES (?, ?, ?, ?, ?, ?)", &c->add_span },
+	};
+	int err = 0;
 
-	err = err ?: trace_prepare(c->from, "SELECT command, region, phase FROM git_op WHERE id = ?", &c->phase, NULL);
-	err = err   ?:
-		      trace_prepare(c->into, "INSERT INTO replayed (run, seq, original, expected) VALUES (?, ?, ?, ?)",
-			      &c->add_link, NULL);
-	return err   ?:
-		       trace_prepare(c->into, "INSERT INTO git_op (id, command, region, phase) VALUES (?, ?, ?, ?)",
-			       &c->add_phase, NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(all) && err == 0; i++)
+		err = trace_prepare(all[i].trace, all[i].sql, all[i].stmt, NULL);
+	return err;
 }
 
 static void copier_close(struct copier *c)
@@ -114,6 +127,7 @@ static void copier_close(struct copier *c)
 	trace_finalize(c->phase);
 	trace_finalize(c->add_link);
 	trace_finalize(c->add_phase);
+	trace_finalize(c->add_span);
 }
 
 static int add_op(struct copier *c, const struct action *a, const struct outcome *o, uint64_t seq)
@@ -160,23 +174,67 @@ static int add_link(struct copier *c, const struct action *a, uint64_t seq)
 	return err ?: trace_step(c->add_link);
 }
 
-/* As in the view git_ops: run * 2^40 + seq. */
-static int add_phase(struct copier *c, const struct action *a, uint64_t seq)
+static int bind_or_null(struct trace_stmt *stmt, int index, int64_t value)
 {
+	return value < 0 ? 0 : trace_bind_int(stmt, index, value);
+}
+
+/* As in the view git_ops: run * 2^40 + seq. */
+static int add_phase(struct copier *c, const struct span *span, uint64_t seq)
+{
+	int err;
+
+	trace_reset(c->add_phase);
+	err = trace_bind_int(c->add_phase, 1, (c->run << 40) + (int64_t)seq);
+	err = err ?: bind_or_null(c->add_phase, 2, span->command);
+	err = err ?: bind_or_null(c->add_phase, 3, span->region);
+	err = err ?: trace_bind_int(c->add_phase, 4, span->phase);
+	return err ?: trace_step(c->add_phase);
+}
+
+/* What was in the foreground until now, in git_span: what the operation that began last belongs to. */
+static int end_span(struct copier *c, int64_t end_ns)
+{
+	const struct span *span = &c->span;
+	int err;
+
+	if (!span->phase || end_ns <= span->start_ns)
+		return 0;
+	trace_reset(c->add_span);
+	err = trace_bind_int(c->add_span, 1, c->run);
+	err = err ?: trace_bind_int(c->add_span, 2, span->start_ns);
+	err = err ?: trace_bind_int(c->add_span, 3, end_ns);
+	err = err ?: bind_or_null(c->add_span, 4, span->command);
+	err = err ?: bind_or_null(c->add_span, 5, span->region);
+	err = err ?: trace_bind_int(c->add_span, 6, span->phase);
+	return err ?: trace_step(c->add_span);
+}
+
+static int64_t id_or_none(const struct trace_stmt *stmt, int column)
+{
+	return trace_column_type(stmt, column) == TRACE_NULL ? -1 : trace_column_int(stmt, column);
+}
+
+/* What git told of the original operation holds for this one. */
+static int add_story(struct copier *c, const struct action *a, const struct outcome *o, uint64_t seq)
+{
+	struct span now = { .start_ns = c->span.phase ? o->start_ns : 0 };
 	int err;
 
 	trace_reset(c->phase);
 	err = trace_bind_int(c->phase, 1, (c->original << 40) + a->seq);
 	err = err ?: trace_step(c->phase);
 	if (err <= 0)
-		return err; /* git told nothing */
-	trace_reset(c->add_phase);
-	err = trace_bind_int(c->add_phase, 1, (c->run << 40) + (int64_t)seq);
-	for (int column = 0; column < 3 && err >= 0; column++)
-		err = trace_column_type(c->phase, column) == TRACE_NULL ?
-			      0 :
-			      trace_bind_int(c->add_phase, column + 2, trace_column_int(c->phase, column));
-	return err ?: trace_step(c->add_phase);
+		return err; /* it has not been attributed */
+	now.command = id_or_none(c->phase, 0);
+	now.region = id_or_none(c->phase, 1);
+	now.phase = trace_column_int(c->phase, 2);
+	err = add_phase(c, &now, seq);
+	if (err < 0 || (now.command == c->span.command && now.region == c->span.region && now.phase == c->span.phase))
+		return err;
+	err = end_span(c, o->start_ns);
+	c->span = now;
+	return err;
 }
 
 static int by_start(const void *a, const void *b, void *arg)
@@ -205,9 +263,9 @@ static int add_ops(struct copier *c, const struct plan *plan, const struct repla
 
 		err = add_op(c, a, &result->outcomes[order[i]], i + 1);
 		err = err ?: add_link(c, a, i + 1);
-		err = err ?: add_phase(c, a, i + 1);
+		err = err ?: add_story(c, a, &result->outcomes[order[i]], i + 1);
 	}
-	return err;
+	return err ?: end_span(c, result->wall_ns);
 }
 
 /* --- the run's row ----------------------------------------------------------------------------------------------- */

@@ -225,6 +225,7 @@ def test_a_replay_is_a_run_of_its_own(box, repository):
                        " JOIN op AS o ON o.run = 1 AND o.seq = r.original"
                        " WHERE a.op <> o.op OR a.path <> o.path OR r.expected <> o.result").fetchone()[0]
     assert wrong == 0
+    assert run(FSTAPE, "git", "--run", "again", into).stderr == ""
     assert "create" in run(FSTAPE, "stats", "--run", "again", into).stdout
 
 
