@@ -251,6 +251,7 @@ def test_in_the_background(box):
     (box.mnt / "f").touch()
     run("umount", box.mnt)
     wait_until(lambda: Database(box.db).rows("SELECT 1 FROM run WHERE state = 'done'"), what="the end of the run")
+    wait_until(lambda: not os.path.exists(f"{box.db}-spool"), what="the end of the spool, which comes after that")
     db = Database(box.db, 1)
     check_truths(db)
     db.expect("create", path="f", error=None)
