@@ -174,7 +174,7 @@ static int describe(const struct bench *bench, struct turn *turn)
 
 /*
  * The device of a target moves on by one from round to round: over as many rounds as there are devices each target has
- * been on each of them once, and no two targets that have one device each ever change places at once.
+ * been on each of them once.
  */
 static int run_turn(struct bench *bench, size_t target, int64_t round)
 {
@@ -219,7 +219,7 @@ static int run_rounds(struct bench *bench)
 	return err;
 }
 
-/* `all`: whether every workload has a need of that kind; else any. */
+/* The first workload that needs a tar, or else a parent commit; NULL: none does. */
 static const struct workload *who_needs(const struct bench_options *options, bool tar)
 {
 	for (size_t i = 0; i < options->n_workloads; i++) {

@@ -17,7 +17,7 @@ static int done(struct trace *trace, const char *db, int err, const char *what)
 	return err;
 }
 
-/* One number from a query with up to two numbers bound. */
+/* One number from a query; `value` is bound when it has a parameter. */
 static int query_int(struct trace *trace, const char *sql, int64_t value, int64_t *ret_value)
 {
 	struct trace_stmt auto_stmt *stmt = NULL;

@@ -223,12 +223,6 @@ void workload_names(struct strbuf *text)
 		strbuf_addf(text, "%s%s%s", i ? ", " : "", workload_types[i].name, is_cmd(&workload_types[i]) ? "..." : "");
 }
 
-void workload_list(struct strbuf *text)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(workload_types); i++)
-		strbuf_addf(text, "%s%s: %s", i ? "\n" : "", workload_types[i].name, workload_types[i].summary);
-}
-
 void workload_command(const struct workload *workload, const struct repository *repo,
 	char *ret_words[static WORKLOAD_MAX_WORDS + 1])
 {

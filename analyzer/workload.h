@@ -66,9 +66,6 @@ void workloads_free(struct workload *workloads, size_t count);
 /* "git-clone, git-checkout, ...": for help and messages. */
 void workload_names(struct strbuf *text);
 
-/* A line each, with what it does, for help. */
-void workload_list(struct strbuf *text);
-
 /* The words of the command, NULL-terminated; they live as long as `repo` and `workload`. */
 void workload_command(const struct workload *workload, const struct repository *repo,
 	char *ret_words[static WORKLOAD_MAX_WORDS + 1]);

@@ -374,6 +374,13 @@ def test_bad_input(box, leaves_nothing, args, status, words):
     assert words in done.stderr
 
 
+def test_a_filesystem_that_the_kernel_lacks(box, leaves_nothing):
+    if "\tf2fs\n" in pathlib.Path("/proc/filesystems").read_text():
+        pytest.skip("this kernel has f2fs")
+    done = bench(box.db, "--fs", "f2fs", "--dir", leaves_nothing, check=False)
+    assert done.returncode == 1 and "kernel does not support f2fs" in done.stderr
+
+
 def test_full_image(box, leaves_nothing):
     done = bench(box.db, "--fs", "ext4", "--mean-size", "1M", "--size", "64M", "--dir", leaves_nothing, check=False)
     assert done.returncode == 1
