@@ -8,6 +8,7 @@
 #include "op.h"
 
 #define MAX_SEGMENTS 4096
+#define EVENTS_AT_ONCE 512
 
 /*
  * A record that is not as a recorder writes them is -EBADMSG here, whatever is wrong with it; -EUCLEAN is the
@@ -20,18 +21,38 @@ static const char *record_text(const struct spool_record *record, size_t fixed, 
 	return record->size >= fixed + text ? (const char *)record->data + fixed : NULL;
 }
 
-static int load_event(struct loader *loader, const struct spool_record *record)
+/* Events of one segment on their way into the database together, and where each begins in it. */
+struct batch {
+	struct event_ref events[EVENTS_AT_ONCE];
+	uint64_t offsets[EVENTS_AT_ONCE];
+	size_t count;
+};
+
+static int check_event(const struct spool_record *record, struct event_ref *ret_event)
 {
 	const struct event *event = record->data;
 	const char *args = record->size < sizeof(*event) ? NULL :
 							   record_text(record, sizeof(*event), event->args_len);
-	int err;
 
 	if (!args || !op_get(event->op))
 		return -EBADMSG;
-	err = trace_add_event(loader->trace, loader->run, event, args);
-	loader->events += err == 0;
-	return err;
+	*ret_event = (struct event_ref){ event, args };
+	return 0;
+}
+
+/* -EBADMSG: the event at *reached, now, is there already; what came after it is taken off the *count. */
+static int insert_batch(struct loader *loader, struct batch *batch, uint64_t *reached, int64_t *count)
+{
+	size_t added = 0, all = batch->count;
+	int err = batch->count ? trace_add_events(loader->trace, loader->run, batch->events, batch->count, &added) : 0;
+
+	loader->events += added;
+	batch->count = 0;
+	if (err != -EEXIST)
+		return err;
+	*reached = batch->offsets[added];
+	*count -= (int64_t)(all - added);
+	return -EBADMSG;
 }
 
 static int load_path(struct loader *loader, const struct spool_record *record)
@@ -87,7 +108,6 @@ static int load_data(struct loader *loader, const struct spool_record *record)
 static int load_record(struct loader *loader, const struct spool_record *record)
 {
 	static int (*const load[])(struct loader *, const struct spool_record *) = {
-		[RECORD_EVENT] = load_event,
 		[RECORD_PATH] = load_path,
 		[RECORD_PROCESS] = load_process,
 		[RECORD_INITIAL] = load_initial,
@@ -102,37 +122,56 @@ static int load_record(struct loader *loader, const struct spool_record *record)
 	return err == -EEXIST ? -EBADMSG : err; /* an id twice */
 }
 
+/* One record: into the batch, or into the database. */
+static int take_record(struct loader *loader, struct batch *batch, const struct spool_record *record, uint64_t offset)
+{
+	int err;
+
+	if (record->kind != RECORD_EVENT)
+		return load_record(loader, record);
+	err = check_event(record, &batch->events[batch->count]);
+	if (err == 0)
+		batch->offsets[batch->count++] = offset;
+	return err;
+}
+
 /* Loads what a segment has from *reached on, at most `max` records. Their number, or -errno. */
 static int64_t load_segment(struct loader *loader, struct segment *segment, int64_t max, uint64_t *reached,
 	bool *damaged)
 {
-	uint64_t end = segment_published(segment);
+	uint64_t end = segment_published(segment), start = *reached;
+	struct batch batch = {};
 	int64_t count = 0;
-	int got = 0;
+	int got = 1, err = 0;
 
-	while (count < max) {
+	while (count < max && got == 1 && err == 0) {
 		struct spool_record record;
 		uint64_t next = *reached;
 
 		got = segment_read(segment, &next, end, &record);
-		if (got == 1) {
-			int err = load_record(loader, &record);
-
-			if (err < 0 && err != -EBADMSG)
-				return err;
-			got = err < 0 ? err : 1;
+		if (got == 1)
+			err = take_record(loader, &batch, &record, *reached);
+		if (got == 1 && err == 0) {
+			*reached = next;
+			count++;
 		}
-		if (got != 1)
-			break;
-		*reached = next;
-		count++;
+		if (err == 0 && batch.count == EVENTS_AT_ONCE)
+			err = insert_batch(loader, &batch, reached, &count);
 	}
+	if (err == 0 || err == -EBADMSG) { /* what came before the bad record is good */
+		int last = insert_batch(loader, &batch, reached, &count);
+
+		err = last < 0 ? last : err;
+	}
+	if (err < 0 && err != -EBADMSG)
+		return err;
+	got = err < 0 ? err : got;
 	if (got < 0) {
 		*damaged = true;
 		log_msg("%s: slot %u is damaged at byte %" PRIu64 " of %" PRIu64 "; what follows there is lost",
 			spool_dir(loader->spool), segment->slot, *reached, end);
 	}
-	got = count ? trace_set_mark(loader->trace, loader->run, segment->slot, segment->generation, *reached) : 0;
+	got = *reached > start ? trace_set_mark(loader->trace, loader->run, segment->slot, segment->generation, *reached) : 0;
 	return got < 0 ? got : count;
 }
 

@@ -499,6 +499,7 @@ void trace_close(struct trace *trace)
 		return;
 	for (int i = 0; i < INSERT_COUNT; i++)
 		sqlite3_finalize(trace->inserts[i]);
+	trace_events_end(trace);
 	trace_content_end(trace);
 	sqlite3_close(trace->db);
 	if (trace->path_fd >= 0)

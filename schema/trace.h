@@ -100,6 +100,16 @@ int trace_run_find(struct trace *trace, const char *name, int64_t *ret_run);
 /* --- loading: see loader.h -------------------------------------------------------------------------------------- */
 
 int trace_add_event(struct trace *trace, int64_t run, const struct event *event, const char *args);
+
+/*
+ * The same for many, in one statement. *ret_added, also on failure: how many of them are in, from the first on; the next
+ * is the one that failed (-EEXIST: its seq is there already).
+ */
+struct event_ref {
+	const struct event *event;
+	const char *args; /* event->args_len bytes */
+};
+int trace_add_events(struct trace *trace, int64_t run, const struct event_ref *events, size_t count, size_t *ret_added);
 int trace_add_path(struct trace *trace, int64_t run, const struct path_record *path, const char *text);
 int trace_add_process(struct trace *trace, int64_t run, const struct process_record *process, const char *text);
 int trace_add_initial(struct trace *trace, int64_t run, const struct initial_record *initial, const char *target);

@@ -7,7 +7,7 @@
 
 #include "trace.h"
 
-enum insert { INSERT_EVENT, INSERT_PATH, INSERT_PROCESS, INSERT_INITIAL, INSERT_ALIAS, INSERT_MARK, INSERT_CONTENT, INSERT_DATA,
+enum insert { INSERT_PATH, INSERT_PROCESS, INSERT_INITIAL, INSERT_ALIAS, INSERT_MARK, INSERT_CONTENT, INSERT_DATA,
 	INSERT_COUNT };
 
 struct trace {
@@ -17,6 +17,7 @@ struct trace {
 	enum trace_mode mode;
 	int path_fd; /* O_PATH, of the file that is open; or -1 */
 	sqlite3_stmt *inserts[INSERT_COUNT]; /* prepared at first use */
+	struct event_sink *sink; /* of operations; made at first use */
 	struct packer *packer; /* of contents; made at first use */
 	char error[512];
 };
@@ -33,7 +34,8 @@ int trace_fail(struct trace *trace, int result);
 sqlite3_stmt *insert_begin(struct trace *trace, enum insert which, int *ret_err);
 int insert_end(struct trace *trace, sqlite3_stmt *stmt);
 
-/* What trace_content.c keeps in a trace. */
+/* What trace_events.c and trace_content.c keep in a trace. */
+void trace_events_end(struct trace *trace);
 void trace_content_end(struct trace *trace);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* trace_load.c - what the loader inserts: prepared once, a few hundred thousand times a second. */
+/* trace_load.c - what the loader inserts: beside operations (trace_events.c). */
 #include <string.h>
 #include <sys/stat.h>
 
@@ -8,9 +8,6 @@
 #include "trace_internal.h"
 
 static const char *const insert_sql[INSERT_COUNT] = {
-	[INSERT_EVENT] = "INSERT INTO op (run, seq, start_ns, dur_ns, fs_ns, op, process, path, path2, node, parent,"
-			 " fh, offset, length, result, flags, mode, args)"
-			 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[INSERT_PATH] = "INSERT INTO path (run, id, parent, path) VALUES (?, ?, ?, ?)",
 	[INSERT_PROCESS] = "INSERT INTO process (run, id, tid, pid, ppid, uid, gid, start_ticks, first_ns, comm, exe,"
 			   " cmdline) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -66,42 +63,6 @@ static void bind_id(sqlite3_stmt *stmt, int index, uint64_t id)
 {
 	if (id)
 		sqlite3_bind_int64(stmt, index, (sqlite3_int64)id);
-}
-
-int trace_add_event(struct trace *trace, int64_t run, const struct event *event, const char *args)
-{
-	const struct op_desc *desc = op_get(event->op);
-	uint32_t cols = desc ? desc->cols : 0;
-	sqlite3_stmt *stmt;
-	int err;
-
-	stmt = insert_begin(trace, INSERT_EVENT, &err);
-	if (err < 0)
-		return err;
-	sqlite3_bind_int64(stmt, 1, run);
-	sqlite3_bind_int64(stmt, 2, (sqlite3_int64)event->seq);
-	sqlite3_bind_int64(stmt, 3, event->start_ns);
-	sqlite3_bind_int64(stmt, 4, event->dur_ns);
-	sqlite3_bind_int64(stmt, 5, event->fs_ns);
-	sqlite3_bind_int64(stmt, 6, event->op);
-	sqlite3_bind_int64(stmt, 7, event->process);
-	bind_id(stmt, 8, event->path);
-	bind_id(stmt, 9, event->path2);
-	bind_id(stmt, 10, event->node);
-	bind_id(stmt, 11, event->parent);
-	bind_id(stmt, 12, event->fh);
-	if (cols & COL_OFFSET)
-		sqlite3_bind_int64(stmt, 13, event->offset);
-	if (cols & COL_LENGTH)
-		sqlite3_bind_int64(stmt, 14, event->length);
-	sqlite3_bind_int64(stmt, 15, event->result);
-	if (cols & COL_FLAGS)
-		sqlite3_bind_int64(stmt, 16, event->flags);
-	if ((cols & COL_MODE) && event->mode)
-		sqlite3_bind_int64(stmt, 17, event->mode);
-	if (event->args_len)
-		bind_text(stmt, 18, args, event->args_len);
-	return insert_end(trace, stmt);
 }
 
 int trace_add_path(struct trace *trace, int64_t run, const struct path_record *path, const char *text)
