@@ -52,12 +52,14 @@ static void *probe(void *arg)
 	return NULL;
 }
 
-void leader_settings_init(struct leader_settings *ret_settings)
+/* A daemon that was started with a scheduling policy of its own keeps it, and does not follow. */
+void leader_settings_init(enum wait_mode wait, struct leader_settings *ret_settings)
 {
 	pthread_t thread;
 
-	*ret_settings = (struct leader_settings){};
-	if (sched_getaffinity(0, sizeof(ret_settings->processors), &ret_settings->processors) == 0 &&
+	*ret_settings = (struct leader_settings){ .wait = wait };
+	if (sched_getscheduler(0) == SCHED_OTHER &&
+		sched_getaffinity(0, sizeof(ret_settings->processors), &ret_settings->processors) == 0 &&
 		CPU_COUNT(&ret_settings->processors) > 1 &&
 		pthread_create(&thread, NULL, probe, &ret_settings->can_follow) == 0)
 		pthread_join(thread, NULL);
@@ -87,27 +89,12 @@ void leader_free(struct leader *leader)
 	free(leader);
 }
 
-void leader_begin(struct leader *leader)
-{
-	leader->count = 0;
-	leader->misses = MISSES;
-	leader->replied_ns = 0;
-	leader->fresh_reply = false;
-	atomic_store(&leader->busy_ns, clock_ns(CLOCK_MONOTONIC));
-}
-
 static void unpin(struct leader *leader)
 {
 	if (leader->pinned)
 		to_all_processors(leader->settings);
 	leader->pinned = false;
 	leader->misses = MISSES;
-}
-
-void leader_end(struct leader *leader)
-{
-	unpin(leader);
-	atomic_store(&leader->busy_ns, 0);
 }
 
 /* --- which way ----------------------------------------------------------------------------------------------------- */
@@ -127,8 +114,11 @@ static bool is_open(const struct leader *leader, enum way way, int64_t now)
 /* The next that has not been tried in this trial, or the best of all. */
 static enum way choose(struct leader *leader, int64_t now)
 {
-	enum way best = WAY_SLEEP;
+	enum way best = WAY_SLEEP, wanted = leader->settings->wait == WAIT_POLL ? WAY_POLL :
+					    leader->settings->wait == WAIT_FOLLOW ? WAY_FOLLOW : WAY_SLEEP;
 
+	if (leader->settings->wait != WAIT_AUTO)
+		return is_open(leader, wanted, now) ? wanted : WAY_SLEEP;
 	for (int way = WAY_SLEEP; way < WAYS; way++) {
 		if (!is_open(leader, way, now))
 			continue;
@@ -156,6 +146,22 @@ static void judge(struct leader *leader, int64_t now)
 	leader->way = choose(leader, now);
 	if (leader->way != WAY_FOLLOW)
 		unpin(leader);
+}
+
+void leader_begin(struct leader *leader)
+{
+	leader->count = 0;
+	leader->misses = MISSES;
+	leader->replied_ns = 0;
+	leader->fresh_reply = false;
+	leader->way = choose(leader, clock_ns(CLOCK_MONOTONIC));
+	atomic_store(&leader->busy_ns, clock_ns(CLOCK_MONOTONIC));
+}
+
+void leader_end(struct leader *leader)
+{
+	unpin(leader);
+	atomic_store(&leader->busy_ns, 0);
 }
 
 /* --- following ----------------------------------------------------------------------------------------------------- */

@@ -24,15 +24,18 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "options.h"
+
 struct leader;
 
 /* What holds for all workers. */
 struct leader_settings {
 	cpu_set_t processors;
 	bool can_follow; /* there are several, and a thread gets back from idle priority */
+	enum wait_mode wait;
 };
 
-void leader_settings_init(struct leader_settings *ret_settings);
+void leader_settings_init(enum wait_mode wait, struct leader_settings *ret_settings);
 
 /* By the worker whose it will be: it gets all processors back that the thread that started it may have given up. */
 int leader_new(const struct leader_settings *settings, struct leader **ret_leader);

@@ -19,7 +19,7 @@
 /* What fuse_opt fills; words are turned into values afterwards. */
 struct raw {
 	struct options *options;
-	char *db, *label, *cache, *overflow, *load, *data, *spool, *entry_timeout, *attr_timeout, *threads, *ready_fd, *max_db, *keep_runs, *dir_readahead;
+	char *db, *label, *cache, *overflow, *load, *data, *wait, *spool, *entry_timeout, *attr_timeout, *threads, *ready_fd, *max_db, *keep_runs, *dir_readahead;
 	char *source, *mountpoint;
 	int too_many;
 };
@@ -33,6 +33,7 @@ static const struct fuse_opt option_table[] = {
 	{ "overflow=%s", offsetof(struct raw, overflow), 0 },
 	{ "load=%s", offsetof(struct raw, load), 0 },
 	{ "data=%s", offsetof(struct raw, data), 0 },
+	{ "wait=%s", offsetof(struct raw, wait), 0 },
 	{ "spool=%s", offsetof(struct raw, spool), 0 },
 	{ "max_db=%s", offsetof(struct raw, max_db), 0 },
 	{ "keep_runs=%s", offsetof(struct raw, keep_runs), 0 },
@@ -96,6 +97,10 @@ void options_help(void)
 	       "    keep_runs=N         at the start, delete the oldest runs of the database so\n"
 	       "                        that N are left with the new one\n"
 	       "    threads=N           most worker threads (default 32)\n"
+	       "    wait=HOW            how a worker waits for the next request of a lone\n"
+	       "                        client: sleep, poll, follow (to its processor), auto\n"
+	       "                        (what measures best, the default); or pool (as for\n"
+	       "                        many clients)\n"
 	       "    dir_readahead=N     threads that look ahead at what is in a directory when\n"
 	       "                        it is opened, or off (default)\n"
 	       "    entry_timeout=S     seconds that the kernel may keep names\n"
@@ -138,6 +143,8 @@ static int process_option(void *data, const char *arg, int key, struct fuse_args
 
 static int choose(const char *option, const char *word, const char *const *words, int *ret_index)
 {
+	struct strbuf auto_strbuf list = {};
+
 	if (!word)
 		return 0;
 	for (int i = 0; words[i]; i++)
@@ -145,8 +152,9 @@ static int choose(const char *option, const char *word, const char *const *words
 			*ret_index = i;
 			return 0;
 		}
-	log_msg("option %s=%s: must be %s%s%s%s%s", option, word, words[0], words[1] ? " or " : "", words[1] ?: "",
-		words[1] && words[2] ? " or " : "", words[1] && words[2] ? words[2] : "");
+	for (int i = 0; words[i]; i++)
+		strbuf_addf(&list, "%s%s", i ? " or " : "", words[i]);
+	log_msg("option %s=%s: must be %s", option, word, list.buf ?: "another one");
 	return -EINVAL;
 }
 
@@ -196,14 +204,16 @@ static int convert(struct options *options, const struct raw *raw)
 	static const char *const caches[] = { "never", "auto", "always", NULL };
 	static const char *const overflows[] = { "block", "drop", NULL };
 	static const char *const loads[] = { "live", "end", NULL };
+	static const char *const waits[] = { "auto", "pool", "sleep", "poll", "follow", NULL };
 	static const char *const datas[] = { "none", "full", NULL };
-	int cache = -1, overflow = OVERFLOW_BLOCK, load = LOAD_LIVE, data = DATA_NONE, err;
+	int cache = -1, overflow = OVERFLOW_BLOCK, load = LOAD_LIVE, data = DATA_NONE, wait = WAIT_AUTO, err;
 	double threads = DEFAULT_THREADS, ready_fd = -1, keep_runs = 0, readahead = 0;
 
 	err = choose("cache", raw->cache, caches, &cache);
 	err = err ?: choose("overflow", raw->overflow, overflows, &overflow);
 	err = err ?: choose("load", raw->load, loads, &load);
 	err = err ?: choose("data", raw->data, datas, &data);
+	err = err ?: choose("wait", raw->wait, waits, &wait);
 	err = err ?: parse_size("spool", raw->spool, SPOOL_LIMIT_MAX, &options->spool_size);
 	err = err ?: parse_size("max_db", raw->max_db, 1ull << 50, &options->max_db);
 	err = err ?: parse_number("keep_runs", raw->keep_runs, 1, 1e9, &keep_runs);
@@ -217,6 +227,7 @@ static int convert(struct options *options, const struct raw *raw)
 	options->overflow = (enum overflow_mode)overflow;
 	options->load = (enum load_mode)load;
 	options->data = (enum data_mode)data;
+	options->wait = (enum wait_mode)wait;
 	options->threads = (unsigned int)threads;
 	options->dir_readahead = (unsigned int)readahead;
 	options->ready_fd = (int)ready_fd;
@@ -277,6 +288,7 @@ static void free_raw(struct raw *raw)
 	free(raw->overflow);
 	free(raw->load);
 	free(raw->data);
+	free(raw->wait);
 	free(raw->spool);
 	free(raw->max_db);
 	free(raw->keep_runs);

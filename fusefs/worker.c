@@ -162,7 +162,8 @@ static void note_client(struct worker_pool *pool, const char *mem)
 			alone -= alone < STRANGER ? alone : STRANGER;
 		atomic_store_explicit(&pool->last_client, tid, memory_order_relaxed);
 		atomic_store_explicit(&pool->alone, alone, memory_order_relaxed);
-		if (!leading && alone >= ALONE && atomic_compare_exchange_strong(&pool->leading, &leading, mine)) {
+		if (!leading && alone >= ALONE && pool->settings.wait != WAIT_POOL &&
+			atomic_compare_exchange_strong(&pool->leading, &leading, mine)) {
 			leader_begin(mine);
 			leads = true;
 		} else if (leading == mine && alone == 0) {
@@ -408,7 +409,7 @@ int worker_pool_start(struct mount *mount, struct worker_pool **ret_pool)
 	pthread_cond_init(&pool->parked, &attr);
 	pthread_condattr_destroy(&attr);
 	flags = fcntl(pool->fuse_fd, F_GETFL);
-	leader_settings_init(&pool->settings);
+	leader_settings_init(mount->fs->options.wait, &pool->settings);
 	if (pool->stop_fd < 0 || pool->over_fd < 0 || flags < 0 ||
 		fcntl(pool->fuse_fd, F_SETFL, flags | O_NONBLOCK) < 0) {
 		err = -errno;

@@ -70,7 +70,7 @@ def settle(site):
 
 
 def status(site, _):
-    return timed(site, lambda: run("git", "status", "--porcelain", cwd=site.dir / "clone"))
+    return timed(site, lambda: run("git", "status", "--porcelain", cwd=site.dir / "clone", stdout=subprocess.DEVNULL))
 
 
 def status_warm(site, repo):
@@ -79,7 +79,8 @@ def status_warm(site, repo):
 
 
 def find(site, _):
-    return timed(site, lambda: run("find", site.dir / "clone", "-size", "+1000000c"))
+    return timed(site, lambda: run("find", site.dir / "clone", "-size", "+1000000c",
+                                   stdout=subprocess.DEVNULL))
 
 
 def find_warm(site, repo):

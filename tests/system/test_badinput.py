@@ -47,7 +47,7 @@ def test_wrong_usage(words):
 @pytest.mark.parametrize("options, word", [
     ({"nonsense": "1"}, "unknown option(s): `-o nonsense=1'"), ({"cache": "sometimes"}, "sometimes"), ({"overflow": "explode"}, "explode"),
     ({"load": "never"}, "never"), ({"spool": "lots"}, "lots"), ({"threads": "0"}, "threads"), ({"threads": "x"}, "x"),
-    ({"entry_timeout": "soon"}, "soon"), ({"spool": "-1"}, "-1"), ({"data": "some"}, "some"),
+    ({"entry_timeout": "soon"}, "soon"), ({"spool": "-1"}, "-1"), ({"data": "some"}, "some"), ({"wait": "long"}, "long"),
 ])
 def test_unknown_options_and_values(box, options, word):
     refused(box.mount(**options), 2, word)

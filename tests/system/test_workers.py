@@ -38,7 +38,8 @@ def cpu_seconds(pid):
                for tid in os.listdir(f"/proc/{pid}/task")) / 1e9
 
 
-def test_leader_held_up(box):
+@pytest.mark.parametrize("wait", ["auto", "pool", "sleep", "poll", "follow"])
+def test_leader_held_up(box, wait):
     """The worker that serves a lone client waits for the file system below; others are served all the same."""
     def action(mnt):
         path = os.path.join(mnt, "file")
@@ -60,7 +61,7 @@ def test_leader_held_up(box):
             subprocess.run(["fsfreeze", "--unfreeze", box.src.parent.parent], check=True)
         assert client.stdout.readline() == "written\n"
         assert client.wait(10) == 0
-    box.recorded(action, cache="never", allow_other=True)
+    box.recorded(action, cache="never", allow_other=True, wait=wait)
 
 
 def test_idle_after_a_lone_client(box):
