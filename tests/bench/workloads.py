@@ -66,7 +66,7 @@ def clone(site, repo):
 def settle(site):
     """Git reads again what is as young as its index; after this it does not have to."""
     time.sleep(1.1 - time.time() % 1)
-    run("git", "status", "--porcelain", cwd=site.dir / "clone")
+    run("git", "status", "--porcelain", cwd=site.dir / "clone", stdout=subprocess.DEVNULL)
 
 
 def status(site, _):
@@ -95,8 +95,11 @@ def cold(body):
     return after_remount
 
 
-def checkout(commit, *options):
+def checkout(origin, commit, *options):
+    """From one commit to the other; to the first one outside the clock, when that is not where we are."""
     def body(site, _):
+        run("git", "checkout", "-q", origin, cwd=site.dir / "clone")
+        settle(site)
         return timed(site, lambda: run("git", *options, "checkout", "-q", commit, cwd=site.dir / "clone"))
     return body
 
@@ -114,13 +117,18 @@ def sequential_write(site, _):
                                    f"count={BIG // BLOCK}", stderr=subprocess.DEVNULL))
 
 
-def sequential_read(site, _):
+def sequential_read(site, repo):
+    if not (site.dir / "big").exists():
+        sequential_write(site, repo)
+        site.remount()
     return timed(site, lambda: run("dd", f"if={site.dir / 'big'}", "of=/dev/null", f"bs={BLOCK}",
                                    stderr=subprocess.DEVNULL))
 
 
 def random_io(flags, body):
-    def work(site, _):
+    def work(site, repo):
+        if not (site.dir / "big").exists():
+            sequential_write(site, repo)
         fd = os.open(site.dir / "big", flags)
         dice = random.Random(SEED)
         places = [dice.randrange(BIG // RANDOM_BLOCK) * RANDOM_BLOCK for _ in range(RANDOM_COUNT)]
@@ -156,9 +164,9 @@ ALL = [
     Workload("find", "find -size, warm", find_warm),
     Workload("status-cold", "git status after mounting anew", cold(status)),
     Workload("find-cold", "find -size after mounting anew", cold(find)),
-    Workload("checkout", "git checkout of the commit before", checkout("HEAD~")),
+    Workload("checkout", "git checkout of the commit before", checkout("main", "main~")),
     Workload("checkout-8", "git checkout back, with 8 workers",
-             checkout("main", "-c", "checkout.workers=8", "-c", "checkout.thresholdForParallelism=1")),
+             checkout("main~", "main", "-c", "checkout.workers=8", "-c", "checkout.thresholdForParallelism=1")),
     Workload("untar", "tar -x", untar),
     Workload("write", "512 MiB written in blocks of 1 MiB", sequential_write),
     Workload("read", "512 MiB read after mounting anew", cold(sequential_read)),
