@@ -29,6 +29,17 @@ def unmount_below(folder):
         subprocess.run(["umount", "-l", point], check=False, stderr=subprocess.DEVNULL)
 
 
+def wait_for_children(seconds):
+    """Daemons whose mounts are gone end by themselves, and write until they do."""
+    until = time.monotonic() + seconds
+    try:
+        while time.monotonic() < until:
+            if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                time.sleep(0.05)
+    except ChildProcessError:
+        pass
+
+
 class Place:
     def __init__(self, work, fs, size, peer, tools, count=False):
         self.work, self.fs, self.size, self.peer, self.tools = work, fs, size, peer, tools
@@ -70,10 +81,18 @@ class Place:
         if self.counter:
             self.counter.start()
         self.daemon = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        try:
+            self.wait_for_mount(before)
+        except BaseException:  # a signal, among others: it would mount after we have gone
+            self.daemon.terminate()
+            self.daemon.wait(END_S)
+            raise
+
+    def wait_for_mount(self, before):
         until = time.monotonic() + START_S
         while len(open("/proc/self/mountinfo", encoding="utf-8").readlines()) == before:
             if self.daemon.poll() is not None or time.monotonic() > until:
-                raise SystemExit(f"tests/bench/run: {self.peer.name} does not start: {argv}")
+                raise SystemExit(f"tests/bench/run: {self.peer.name} does not start: {self.daemon.args}")
             time.sleep(0.01)
         time.sleep(0.1)
 
@@ -81,7 +100,8 @@ class Place:
         if self.daemon:
             target = self.source if self.peer.within == "self" else self.mountpoint
             connection = self.counter and self.counter.connection_of(target)
-            subprocess.run(["umount", target], check=False)
+            if subprocess.run(["umount", target], stderr=subprocess.DEVNULL, check=False).returncode:
+                subprocess.run(["umount", "-l", target], check=False)  # after a signal, git's children are still there
             try:
                 self.daemon.wait(END_S)
             except subprocess.TimeoutExpired:
