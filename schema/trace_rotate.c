@@ -8,12 +8,6 @@
 
 #define CHUNK 50000 /* operations per transaction: the log stays small, and other recorders get their turn */
 
-/* What has no column `run`: ids that begin with it, and contents that several runs may have. The run's own row is the last. */
-static const char beside[] =
-	"DELETE FROM git_op WHERE id >= ?1 << 40 AND id < (?1 + 1) << 40;"
-	"DELETE FROM content WHERE ?1 AND hash NOT IN (SELECT hash FROM data UNION ALL SELECT hash FROM initial_data);"
-	"DELETE FROM run WHERE id = ?1";
-
 /* Statements, each of which deletes the rows of run ?1 from one table; `run` itself is the last. */
 static int read_statements(struct trace *trace, struct strbuf *sql)
 {
@@ -27,7 +21,7 @@ static int read_statements(struct trace *trace, struct strbuf *sql)
 		return err;
 	while ((got = trace_step(stmt)) == 1)
 		strbuf_addf(sql, "DELETE FROM %s WHERE run = ?1;", trace_column_text(stmt, 0));
-	strbuf_addf(sql, "%s", beside);
+	strbuf_addf(sql, "DELETE FROM run WHERE id = ?1");
 	return got < 0 ? got : sql->failed ? -ENOMEM : 0;
 }
 

@@ -62,10 +62,15 @@ static void the_oldest_that_have_ended_go(void **state)
 	assert_int_equal(db_int(scratch->db, "SELECT count(*) FROM git_op WHERE id >> 40 <> 4"), 0);
 	assert_int_equal(db_int(scratch->db, "SELECT count(*) > 0 FROM git_op"), 1);
 	assert_int_equal(db_int(scratch->db, "SELECT count(*) FROM data"), 1);
-	assert_int_equal(db_int(scratch->db, "SELECT hash = x'02' FROM content"), 1); /* one that the last run has too */
-	assert_int_equal(db_int(scratch->db, "SELECT count(*) FROM content"), 1);
+	assert_int_equal(db_int(scratch->db, "SELECT count(*) FROM content"), 2); /* who is alive may be about to refer to it */
 	assert_int_equal(rotate(scratch, 0), 1); /* that which has not ended stays */
 	assert_int_equal(db_int(scratch->db, "SELECT count(*) FROM run WHERE label = 'alive'"), 1);
+	db_exec(scratch->db, "UPDATE run SET state = 'done'; INSERT INTO data VALUES (1, 1, 0, 1, x'02')");
+	add_run(scratch, "last", 10, true);
+	db_exec(scratch->db, "INSERT INTO data SELECT id, 1, 0, 1, x'02' FROM run WHERE label = 'last'");
+	assert_int_equal(rotate(scratch, 1), 1);
+	assert_int_equal(db_int(scratch->db, "SELECT hash = x'02' FROM content"), 1); /* one that the last run has too */
+	assert_int_equal(db_int(scratch->db, "SELECT count(*) FROM content"), 1);
 }
 
 /* Its author's tables are no business of ours, but names must not become SQL. */
