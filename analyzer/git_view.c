@@ -209,6 +209,8 @@ static int load_paths(struct trace *trace, struct git_view *view)
 	return err;
 }
 
+#define LONGEST_NS (1LL << 50) /* 13 days */
+
 static void read_row(struct git_view *view, const struct trace_stmt *stmt, struct row *row)
 {
 	int64_t phase = trace_column_int(stmt, 5);
@@ -224,8 +226,10 @@ static void read_row(struct git_view *view, const struct trace_stmt *stmt, struc
 		.phase = &view->phases[phase > 0 && phase < GIT_PHASES ? phase : 0],
 	};
 	/* what no recorder writes must not upset the sums */
-	if (row->dur_ns < 0)
-		row->dur_ns = 0;
+	if (row->start_ns < 0 || row->start_ns > INT64_MAX / 2)
+		row->start_ns = 0;
+	if (row->dur_ns < 0 || row->dur_ns > LONGEST_NS)
+		row->dur_ns = row->dur_ns < 0 ? 0 : LONGEST_NS;
 	if (row->fs_ns < 0 || row->fs_ns > row->dur_ns)
 		row->fs_ns = row->fs_ns < 0 ? 0 : row->dur_ns;
 }

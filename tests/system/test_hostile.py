@@ -71,7 +71,7 @@ def expect_an_end(box, what):
         where = f"{what}: fstape {name}: status {done.returncode}\n{done.stderr[-2000:]}"
         assert done.returncode in (0, 1), where
         assert b"Sanitizer" not in done.stderr and b"runtime error" not in done.stderr, where
-        assert done.returncode == 0 or done.stderr.startswith(b"fstape: "), where
+        assert done.returncode == 0 or done.stderr.startswith(b"fstape: ") or (name == "replay" and done.stdout), where
         assert len(done.stderr.splitlines()) < 30, where
         for path in box.store.iterdir():
             if path.is_dir():
