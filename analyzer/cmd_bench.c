@@ -339,14 +339,21 @@ static int resume(const struct context *context, const struct bench_values *give
 {
 	struct bench_values values = {};
 	const struct option_set set = { bench_options, &values };
+	auto_free char **parsed = NULL; /* the same words: parsing takes the options out */
 	struct bench_row row;
 	char **words = NULL;
+	size_t count = 0;
 	int err = bench_find(context->args[0], &row, &words);
 
 	if (err < 0)
 		return err;
-	err = options_init(&set, 1);
-	err = err ?: options_parse(&set, 1, words, 0);
+	while (words[count])
+		count++;
+	parsed = calloc(count + 1, sizeof(*parsed));
+	if (parsed)
+		memcpy(parsed, words, count * sizeof(*parsed));
+	err = parsed ? options_init(&set, 1) : log_errno(ENOMEM, "bench");
+	err = err ?: options_parse(&set, 1, parsed, 0);
 	err = err < 0 ? err : check_given(context, given, &values, &row);
 	err = err ?: run_with(context, &values, &row);
 	options_free(&set, 1);
