@@ -73,10 +73,8 @@ static int write_export(FILE *out, void *arg)
 	err = progress.on ? count_operations(export) : 0;
 	err = err ?: run_exporter(export, options->format);
 	progress_end(&progress);
-	if (err == -EINTR || interrupt_seen()) {
-		log_msg("interrupted");
-		return -EINTR;
-	}
+	if (interrupt_seen())
+		return interrupt_said();
 	if (ferror(out))
 		return err; /* whoever closes it says so */
 	return err < 0 ? context_trace_error(job->context, err, "cannot read the operations") : 0;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* cmd_query.c - SQL of the user's, read-only, and the named reports. */
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base.h"
 #include "command.h"
+#include "interrupt.h"
 #include "report.h"
 #include "rows.h"
 #include "run.h"
@@ -17,21 +17,11 @@ struct query_options {
 	bool list, print_sql;
 };
 
-/* What Ctrl-C ends. The only thing that a signal handler can be told is a variable of the file. */
-static struct trace *volatile running;
-
-static void on_interrupt(int sig)
-{
-	(void)sig;
-	if (running)
-		trace_interrupt(running);
-}
-
 static int fail(struct context *context, int err)
 {
 	if (err == -EINTR)
-		log_msg("interrupted");
-	else if (err == -EACCES)
+		return interrupt_said();
+	if (err == -EACCES)
 		context_trace_error(context, err, "only reading this database is allowed");
 	else
 		context_trace_error(context, err, "the query failed");
@@ -284,11 +274,9 @@ static int check_use(const struct context *context)
 
 static int run_query(struct context *context)
 {
-	struct sigaction interrupt = { .sa_handler = on_interrupt,
-		.sa_flags = SA_RESTART | SA_RESETHAND };
 	const struct query_options *options = context->options;
 	const struct report *report = options->report ? report_find(options->report) : NULL;
-	struct sigaction before;
+	struct interrupt interrupt;
 	int err = check_use(context);
 
 	if (err)
@@ -298,11 +286,9 @@ static int run_query(struct context *context)
 	err = trace_open(context->args[0], TRACE_READ, &context->trace);
 	if (err < 0)
 		return err;
-	running = context->trace;
-	sigaction(SIGINT, &interrupt, &before);
+	interrupt_catch(&interrupt, context->trace);
 	err = report ? run_report(context, report) : run_sql(context);
-	sigaction(SIGINT, &before, NULL);
-	running = NULL;
+	interrupt_release(&interrupt);
 	return err == -EDOM ? STATUS_USAGE : err;
 }
 

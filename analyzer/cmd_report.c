@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* cmd_report.c - runs as a page: where it goes, so that nobody ever finds half of one. */
-#include <fcntl.h>
-#include <signal.h>
+/* cmd_report.c - runs as a page. */
 #include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
 
 #include "base.h"
 #include "command.h"
+#include "interrupt.h"
+#include "output.h"
 #include "page.h"
 #include "run.h"
 
@@ -16,125 +14,41 @@ struct report_options {
 };
 
 static const struct option report_options[] = {
-	{ "output", "FILE", "where the page goes; '-' is standard output", .type = OPTION_TEXT, .letter = 'o',
-		.offset = offsetof(struct report_options, output) },
+	{ "output", "FILE", "where the page goes; '-' is standard output", .type = OPTION_TEXT,
+		.letter = 'o', .offset = offsetof(struct report_options, output) },
 	{},
 };
 
-/* What Ctrl-C ends. The only things that a signal handler can be told are variables of the file. */
-static struct trace *volatile running;
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int sig)
-{
-	interrupted = sig;
-	if (running)
-		trace_interrupt(running);
-}
-
 static int stopped(void)
 {
-	return interrupted;
+	return interrupt_seen();
 }
 
-static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+/* For output_write(). */
+struct job {
+	struct context *context;
+	const int64_t *runs;
+	size_t count;
+};
 
-static void catch_signals(struct trace *trace, struct sigaction before[])
+static int write_page(FILE *out, void *arg)
 {
-	struct sigaction action = { .sa_handler = on_interrupt, .sa_flags = SA_RESTART };
-
-	running = trace;
-	for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
-		sigaction(signals[i], NULL, &before[i]);
-		if (before[i].sa_handler != SIG_IGN)
-			sigaction(signals[i], &action, NULL);
-	}
-}
-
-static void release_signals(const struct sigaction before[])
-{
-	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
-		sigaction(signals[i], &before[i], NULL);
-	running = NULL;
-}
-
-static int write_page(struct context *context, const int64_t *runs, size_t count, FILE *out)
-{
+	struct job *job = arg;
+	struct context *context = job->context;
 	struct progress progress = progress_begin(!context->common.quiet);
 	struct page page = { .out = out,
 		.trace = context->trace,
 		.db = context->args[0],
 		.progress = &progress,
 		.stopped = stopped };
-	int err = page_write(&page, runs, count);
+	int err = page_write(&page, job->runs, job->count);
 
 	progress_end(&progress);
-	if (interrupted)
-		log_msg("interrupted");
-	else if (err < 0 && !ferror(out))
+	if (interrupt_seen())
+		return interrupt_said();
+	if (err < 0 && !ferror(out))
 		context_trace_error(context, err, "cannot read the runs");
-	return interrupted ? -EINTR : err;
-}
-
-/* Into a new file beside it that takes its place when it is whole. */
-static int write_file(struct context *context, const int64_t *runs, size_t count, const char *path)
-{
-	auto_free char *temp = NULL;
-	int fd, err;
-	FILE *out;
-
-	if (asprintf(&temp, "%s.new-%d", path, getpid()) < 0)
-		return log_errno(ENOMEM, "%s", path);
-	fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-	out = fd < 0 ? NULL : fdopen(fd, "w");
-	if (!out)
-		return log_errno(errno, "cannot write %s", path);
-	err = write_page(context, runs, count, out);
-	if (err < 0 && ferror(out))
-		log_msg("cannot write %s", path);
-	if ((fclose(out) < 0 && err == 0) || (err == 0 && rename(temp, path) < 0))
-		err = log_errno(errno, "cannot write %s", path);
-	if (err < 0)
-		unlink(temp);
 	return err;
-}
-
-/* Devices, pipes and what else is no plain file are written to as they are. */
-static int write_special(struct context *context, const int64_t *runs, size_t count, const char *path)
-{
-	FILE *out = fopen(path, "we");
-	int err;
-
-	if (!out)
-		return log_errno(errno, "cannot write %s", path);
-	err = write_page(context, runs, count, out);
-	if (fclose(out) < 0 && err == 0)
-		err = log_errno(errno, "cannot write %s", path);
-	return err;
-}
-
-static int write_output(struct context *context, const int64_t *runs, size_t count, const char *path)
-{
-	auto_free char *real = realpath(path, NULL);
-	struct stat st, db;
-
-	if (strcmp(path, "-") == 0) {
-		int err = write_page(context, runs, count, stdout);
-
-		return ferror(stdout) ? STATUS_OK : err; /* main() says it */
-	}
-	if (!real)
-		return write_file(context, runs, count, path);
-	if (stat(real, &st) < 0 || stat(context->args[0], &db) < 0)
-		return log_errno(errno, "%s", path);
-	if (st.st_dev == db.st_dev && st.st_ino == db.st_ino) {
-		log_msg("%s is the database itself; name another file for the page", path);
-		return -EINVAL;
-	}
-	if (S_ISDIR(st.st_mode))
-		return log_errno(EISDIR, "cannot write %s", path);
-	return S_ISREG(st.st_mode) ? write_file(context, runs, count, real)
-				   : write_special(context, runs, count, real);
 }
 
 /* A run that is named twice is shown once: its charts have names of their own on the page. */
@@ -156,8 +70,9 @@ static int drop_repeated(int64_t *runs, int count)
 static int run_report(struct context *context)
 {
 	const struct report_options *options = context->options;
-	struct sigaction before[ARRAY_SIZE(signals)];
+	struct job job = { .context = context };
 	auto_free int64_t *runs = NULL;
+	struct interrupt interrupt;
 	int count, status;
 
 	if (!options->output) {
@@ -174,10 +89,11 @@ static int run_report(struct context *context)
 		if (complete < 0)
 			return context_trace_error(context, complete, "cannot read the runs");
 	}
-	/* before there is a file that a signal could leave behind */
-	catch_signals(context->trace, before);
-	status = write_output(context, runs, (size_t)count, options->output);
-	release_signals(before);
+	job.runs = runs;
+	job.count = (size_t)count;
+	interrupt_catch(&interrupt, context->trace);
+	status = output_write(options->output, context->args[0], write_page, &job);
+	interrupt_release(&interrupt);
 	return status;
 }
 
@@ -185,8 +101,10 @@ const struct command cmd_report = {
 	.name = "report",
 	.summary = "a page with charts and tables about runs",
 	.arguments = "DB -o FILE.html",
-	.details = "One self-contained HTML file: it needs no network, and its tables no script. Several runs are"
-		   " compared first; a run of 'fstape bench' is compared with the others of its workload. Paths and"
+	.details = "One self-contained HTML file: it needs no network, and its tables no script. "
+		   "Several runs are"
+		   " compared first; a run of 'fstape bench' is compared with the others of its "
+		   "workload. Paths and"
 		   " commands of the recording are in it: think before you publish it.",
 	.options = report_options,
 	.options_size = sizeof(struct report_options),

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "interrupt.h"
 #include "rows.h"
 #include "table.h"
 
@@ -14,8 +13,6 @@ int export_step(struct export *export)
 	export->done++;
 	if (ferror(export->out))
 		return errno ? -errno : -EIO; /* of the write that failed just now */
-	if (interrupt_seen()) /* between two statements there is none that it would have ended */
-		return -EINTR;
 	if (export->done % 1024 == 0 && export->total)
 		progress_show(export->progress, "%" PRId64 " of %" PRId64 " operations",
 			export->done, export->total);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "interrupt.h"
 
+#include "base.h"
+
 static const int signals[INTERRUPT_SIGNALS] = { SIGINT, SIGTERM, SIGHUP };
 
 static struct trace *volatile running;
@@ -38,4 +40,10 @@ void interrupt_release(const struct interrupt *interrupt)
 bool interrupt_seen(void)
 {
 	return seen;
+}
+
+int interrupt_said(void)
+{
+	log_msg("interrupted");
+	return -EINTR;
 }

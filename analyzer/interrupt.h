@@ -26,4 +26,7 @@ void interrupt_release(const struct interrupt *interrupt);
 /* Whether one has come since interrupt_catch(). */
 bool interrupt_seen(void);
 
+/* "fstape: interrupted"; returns -EINTR. */
+int interrupt_said(void);
+
 #endif

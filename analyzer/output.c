@@ -14,7 +14,7 @@ static int finish(FILE *out, const char *path, int err)
 
 	if (fclose(out) < 0 && err == 0)
 		return log_errno(errno, "cannot write %s", path);
-	return failed ? log_errno(err ?: EIO, "cannot write %s", path) : err;
+	return failed && err != -EINTR ? log_errno(err ?: EIO, "cannot write %s", path) : err;
 }
 
 static int write_regular(const char *path, int (*write)(FILE *, void *), void *arg)

@@ -153,7 +153,8 @@ void trace_release_memory(struct trace *trace)
 
 void trace_interrupt(struct trace *trace)
 {
-	sqlite3_interrupt(trace->db);
+	trace->interrupted = 1;
+	sqlite3_interrupt(trace->db); /* nothing, when no statement runs just now: hence the flag */
 }
 
 /* A single integer, such as a pragma's value. */

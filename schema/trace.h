@@ -166,7 +166,7 @@ size_t trace_column_bytes(const struct trace_stmt *stmt, int column); /* of the 
 /* Runs statements that return no rows; bindings are not possible. */
 int trace_exec(struct trace *trace, const char *sql);
 
-/* Ends a running query of this connection; may be called from a signal handler. */
+/* Ends a running query of this connection, and each that is stepped later; may be called from a signal handler. */
 void trace_interrupt(struct trace *trace);
 
 #endif

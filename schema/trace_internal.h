@@ -3,6 +3,8 @@
 #ifndef FSTAPE_TRACE_INTERNAL_H
 #define FSTAPE_TRACE_INTERNAL_H
 
+#include <signal.h>
+
 #include <sqlite3.h>
 
 #include "trace.h"
@@ -19,6 +21,7 @@ struct trace {
 	sqlite3_stmt *inserts[INSERT_COUNT]; /* prepared at first use */
 	struct event_sink *sink; /* of operations; made at first use */
 	struct packer *packer; /* of contents; made at first use */
+	volatile sig_atomic_t interrupted; /* trace_interrupt() has been called */
 	char error[512];
 };
 

@@ -70,7 +70,7 @@ void trace_reset(struct trace_stmt *stmt)
 
 int trace_step(struct trace_stmt *stmt)
 {
-	int result = sqlite3_step(stmt->sql);
+	int result = stmt->trace->interrupted ? SQLITE_INTERRUPT : sqlite3_step(stmt->sql);
 
 	if (result == SQLITE_ROW)
 		return 1;

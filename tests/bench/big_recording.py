@@ -63,6 +63,21 @@ class Writer:
         self.op("release", name, process, 550)
 
 
+def git_tells(tape):
+    """A clone with its index-pack and workers, and a status: every operation belongs to one of them, most to a region."""
+    tape.flush()
+    tape.db.executemany("INSERT INTO git_command (run, id, parent, sid, pid, name, argv, start_ns, end_ns) VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)", [
+        (1, None, "s1", 100, "clone", "git clone file:///srv/big git", 0, tape.now),
+        (2, 1, "s1/s2", 101, "index-pack", "git index-pack --stdin", 0, tape.now), (3, None, "s3", 200, "status", "git status", 0, tape.now)])
+    tape.db.executemany("INSERT INTO git_region VALUES (1, ?, ?, NULL, ?, 'main', 1, ?, ?, NULL, 0, ?, ?)", [
+        (1, 1, 10, "unpack_trees", "unpack_trees", tape.now, "unpack_trees/unpack_trees"),
+        (2, 3, 12, "index", "refresh", tape.now, "index/refresh")])
+    tape.db.execute("INSERT INTO git_op SELECT run * 1099511627776 + seq, CASE WHEN process = 2 THEN 2 WHEN process > 6 THEN 3 ELSE 1 END,"
+                    " CASE WHEN process > 6 THEN 2 WHEN process > 2 THEN 1 END,"
+                    " CASE WHEN process = 1 THEN 5 WHEN process = 2 THEN 8 WHEN process > 6 THEN 12 ELSE 10 END FROM op")
+    tape.db.execute("INSERT INTO git_span VALUES (1, 0, ?, 1, 1, 10)", (tape.now,))
+
+
 def main(path, operations=2_000_000):
     rng = random.Random(1)
     tape = Tape(path)
@@ -95,6 +110,7 @@ def main(path, operations=2_000_000):
             writer.op("read", name, process, 6000, length=4096, result=2000, offset=0)
             writer.op("release", name, process, 500)
     writer.lock("git/.git/index", git, 200)
+    git_tells(tape)
     tape.end()
     tape.close()
 

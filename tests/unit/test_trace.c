@@ -258,6 +258,10 @@ static void a_long_query_can_be_ended(void **state)
 	assert_int_equal(trace_step(stmt), -EINTR);
 	pthread_join(thread, NULL);
 	trace_finalize(stmt);
+	/* one that comes between two statements is not lost */
+	assert_int_equal(trace_prepare(trace, "SELECT 1", &stmt, NULL), 0);
+	assert_int_equal(trace_step(stmt), -EINTR);
+	trace_finalize(stmt);
 	assert_int_equal(trace_exec(trace, "SELECT 1"), 0);
 	trace_close(trace);
 }
