@@ -158,6 +158,7 @@ static void half_made_segments_are_nothing(void **state)
 	static const size_t sizes[] = { 0, 4096, SPOOL_SEGMENT_SIZE };
 	auto_free char *zeros = calloc(1, SPOOL_SEGMENT_SIZE);
 
+	assert_non_null(segment);
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
 		auto_free char *text = NULL;
 		struct segment *list[4];
