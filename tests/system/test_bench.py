@@ -399,7 +399,10 @@ def test_quickstart(box, leaves_nothing):
     where = box.store
     env = dict(os.environ, TMPDIR=str(leaves_nothing))
     done = run(TOP / "quickstart", cwd=where, env=env, timeout=240)
-    assert [path.name for path in where.iterdir()] == ["fstape-quickstart.db"]
+    assert {path.name for path in where.iterdir()} == {"fstape-quickstart.db", "fstape-quickstart.html"}
+    page = (where / "fstape-quickstart.html").read_text()
+    assert page.startswith("<!DOCTYPE html>") and page.rstrip().endswith("</html>")
+    assert all(kind in page for kind in ("ext3", "ext4", "xfs", "btrfs"))
     for fs in FILESYSTEMS:
         assert len(re.findall(rf"^git-\w+ +{fs} ", done.stdout, re.M)) == 3, done.stdout
     commands = re.findall(r'^sqlite3 .*?"$', done.stdout, re.M | re.S)
