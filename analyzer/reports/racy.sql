@@ -3,16 +3,16 @@
 -- about: Files of the worktree whose contents git read, by command: 'same second' are racy, as young as the index was, so
 --    that git does not trust what it noted of them; 'younger' were changed after it; 'older' were wanted for another
 --    reason. Times are compared in whole seconds, as git does. Reads of what the run itself wrote count by when.
-WITH reads AS (
+WITH reads AS MATERIALIZED (
     SELECT path, process, min(seq) AS seq, count(*) AS n, sum(result) AS bytes, sum(fs_ns) AS fs_ns, sum(dur_ns) AS dur_ns
       FROM op
      WHERE run = :run AND result >= 0 AND op = (SELECT code FROM op_type WHERE name = 'read')
        AND process IN (SELECT id FROM process WHERE run = :run AND comm GLOB 'git*')
      GROUP BY path, process),
+roots AS MATERIALIZED (SELECT path, path || '/' AS inside FROM repository WHERE run = :run),
 files AS MATERIALIZED (
-    SELECT r.*, c.path AS name, (SELECT g.path FROM repository AS g
-                WHERE g.run = :run AND (g.path = '' OR substr(c.path, 1, length(g.path) + 1) = g.path || '/')
-                ORDER BY length(g.path) DESC LIMIT 1) AS repository
+    SELECT r.*, c.path AS name, (SELECT g.path FROM roots AS g WHERE g.path = '' OR substr(c.path, 1, length(g.inside)) = g.inside
+                                  ORDER BY length(g.path) DESC LIMIT 1) AS repository
       FROM reads AS r JOIN path_class AS c ON c.run = :run AND c.id = r.path AND c.class = 'worktree'),
 index_paths AS MATERIALIZED (
     SELECT id, rtrim(substr(path, 1, length(path) - length('.git/index')), '/') AS repository
@@ -29,21 +29,29 @@ changes AS MATERIALIZED (
     SELECT path2, seq, start_ns + (SELECT start_real_ns FROM run WHERE id = :run) FROM op
      WHERE run = :run AND result >= 0 AND op = (SELECT code FROM op_type WHERE name = 'rename')
        AND path2 IN (SELECT path FROM wanted)),
--- Without GROUP BY these would be looked up for every read; max() takes the other column along from its row.
+-- The last change before each read, of the file and of its index: by a walk over both in order. To compare each read
+-- with each change would take for ever where the same files are written and read again and again.
 changed AS (
-    SELECT f.path, f.process, max(h.seq), h.real_ns FROM files AS f JOIN changes AS h ON h.path = f.path AND h.seq < f.seq
-     GROUP BY f.path, f.process),
+    SELECT *, first_value(real_ns) OVER (PARTITION BY path, nth ORDER BY seq) AS changed_ns
+      FROM (SELECT *, count(real_ns) OVER (PARTITION BY path ORDER BY seq ROWS UNBOUNDED PRECEDING) AS nth
+              FROM (SELECT path, seq, real_ns, NULL AS process, NULL AS n, NULL AS bytes, NULL AS fs_ns, NULL AS dur_ns,
+                           NULL AS name, NULL AS repository FROM changes
+                     UNION ALL
+                    SELECT path, seq, NULL, process, n, bytes, fs_ns, dur_ns, name, repository FROM files))),
 noted AS (
-    SELECT f.path, f.process, max(h.seq), h.real_ns
-      FROM files AS f JOIN index_paths AS x ON x.repository = f.repository JOIN changes AS h ON h.path = x.id AND h.seq < f.seq
-     GROUP BY f.path, f.process)
-SELECT coalesce(CASE (c.real_ns / 1000000000 > n.real_ns / 1000000000) - (c.real_ns / 1000000000 < n.real_ns / 1000000000)
+    SELECT *, first_value(real_ns) OVER (PARTITION BY repository, nth ORDER BY seq) AS noted_ns
+      FROM (SELECT *, count(real_ns) OVER (PARTITION BY repository ORDER BY seq ROWS UNBOUNDED PRECEDING) AS nth
+              FROM (SELECT x.repository, h.seq, h.real_ns, NULL AS path, NULL AS process, NULL AS n, NULL AS bytes,
+                           NULL AS fs_ns, NULL AS dur_ns, NULL AS name, NULL AS changed_ns
+                      FROM index_paths AS x JOIN changes AS h ON h.path = x.id
+                     UNION ALL
+                    SELECT repository, seq, NULL, path, process, n, bytes, fs_ns, dur_ns, name, changed_ns
+                      FROM changed WHERE process IS NOT NULL)))
+SELECT coalesce(CASE (changed_ns / 1000000000 > noted_ns / 1000000000) - (changed_ns / 1000000000 < noted_ns / 1000000000)
                 WHEN 0 THEN 'same second' WHEN 1 THEN 'younger' ELSE 'older' END, 'unknown') AS why,
-       count(DISTINCT f.path) AS files, sum(f.n) AS reads, sum(f.bytes) AS bytes, sum(f.fs_ns) AS fs_ns, sum(f.dur_ns) AS dur_ns,
-       w.cmdline AS command, min(f.name) AS example
-  FROM files AS f
-  LEFT JOIN changed AS c ON c.path = f.path AND c.process = f.process
-  LEFT JOIN noted AS n ON n.path = f.path AND n.process = f.process
-  JOIN process AS w ON w.run = :run AND w.id = f.process
+       count(DISTINCT path) AS files, sum(n) AS reads, sum(bytes) AS bytes, sum(fs_ns) AS fs_ns, sum(dur_ns) AS dur_ns,
+       (SELECT w.cmdline FROM process AS w WHERE w.run = :run AND w.id = noted.process) AS command, min(name) AS example
+  FROM noted
+ WHERE process IS NOT NULL
  GROUP BY why, command
  ORDER BY files DESC, why, command;
