@@ -190,7 +190,7 @@ void chart_lanes(FILE *out, const struct chart *chart, const struct chart_span *
 		return;
 	for (size_t i = 0; i < count; i++)
 		sorted[i] = &spans[i];
-	qsort(sorted, count, sizeof(*sorted), by_level);
+	array_sort(sorted, count, sizeof(*sorted), by_level);
 	for (size_t i = 0; i < count; i++)
 		place[i] = find_lane(lanes, &n_lanes, sorted[i]);
 	chart_begin(out, chart);

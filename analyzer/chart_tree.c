@@ -57,7 +57,7 @@ static int sort_children(struct tree *tree, size_t count)
 	}
 	for (size_t i = 0; i <= count; i++)
 		tree->first[i + 1] += tree->first[i];
-	qsort_r(tree->children, n, sizeof(*tree->children), by_parent_and_value, (void *)tree->nodes);
+	array_sort_r(tree->children, n, sizeof(*tree->children), by_parent_and_value, (void *)tree->nodes);
 	return 0;
 }
 

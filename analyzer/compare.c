@@ -289,7 +289,7 @@ static void sort_groups(struct compare *compare)
 				group->workload_first = other->runs[0].id;
 		}
 	}
-	qsort_r(compare->groups, compare->count, sizeof(*compare->groups), compare_groups, &compare->by);
+	array_sort_r(compare->groups, compare->count, sizeof(*compare->groups), compare_groups, &compare->by);
 }
 
 static int compare_totals(const void *a, const void *b, void *arg)
@@ -312,7 +312,7 @@ static void rank_ops(struct compare *compare)
 		if (totals[op] > 0)
 			compare->top[compare->n_top++] = (enum op_id)op;
 	}
-	qsort_r(compare->top, compare->n_top, sizeof(compare->top[0]), compare_totals, totals);
+	array_sort_r(compare->top, compare->n_top, sizeof(compare->top[0]), compare_totals, totals);
 }
 
 int compare_load_query(struct trace *trace, const struct compare_query *query, struct compare *ret_compare)

@@ -103,7 +103,7 @@ static int adjust(struct compare *compare)
 		if (compare->groups[i].has_p)
 			sorted[n++] = &compare->groups[i];
 	}
-	qsort(sorted, n, sizeof(struct compare_group *), compare_p);
+	array_sort(sorted, n, sizeof(struct compare_group *), compare_p);
 	for (size_t i = 0; i < n; i++) {
 		double p = sorted[i]->p * (double)(n - i);
 

@@ -305,7 +305,7 @@ static int explain(struct trace *trace, const struct compare *compare, size_t in
 	else
 		add_recorded(ret_why);
 	err = add_stored(trace, ret_why);
-	qsort(ret_why->parts, ret_why->count, sizeof(ret_why->parts[0]), compare_parts);
+	array_sort(ret_why->parts, ret_why->count, sizeof(ret_why->parts[0]), compare_parts);
 	return err;
 }
 

@@ -143,7 +143,7 @@ static int find_threshold(const struct dirs *dirs, size_t max, double *ret_thres
 		return -ENOMEM;
 	for (size_t i = 0; i < dirs->count; i++)
 		values[i] = dirs->items[i]->fs_ns;
-	qsort(values, dirs->count, sizeof(*values), compare_doubles);
+	array_sort(values, dirs->count, sizeof(*values), compare_doubles);
 	*ret_threshold = dirs->count > max ? values[max] : 0;
 	return 0;
 }

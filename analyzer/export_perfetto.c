@@ -177,7 +177,7 @@ static int load_threads(struct tracks *tracks, int64_t run)
 	while (err == 0 && (err = trace_step(stmt)) == 1)
 		err = load_thread(tracks, stmt);
 	if (tracks->n_rows)
-		qsort(tracks->rows, tracks->n_rows, sizeof(tracks->rows[0]), by_id);
+		array_sort(tracks->rows, tracks->n_rows, sizeof(tracks->rows[0]), by_id);
 	return err;
 }
 
@@ -269,7 +269,7 @@ static int write_op(struct tracks *tracks, const struct trace_stmt *stmt)
 {
 	const struct process_row key = { .id = trace_column_int(stmt, OP_PROCESS) };
 	const struct process_row *row =
-		tracks->n_rows ? bsearch(&key, tracks->rows, tracks->n_rows, sizeof(key), by_id)
+		tracks->n_rows ? array_find(&key, tracks->rows, tracks->n_rows, sizeof(key), by_id)
 			       : NULL;
 	int64_t start = trace_column_int(stmt, OP_START), dur = trace_column_int(stmt, OP_DUR);
 	struct strbuf auto_strbuf line = {};

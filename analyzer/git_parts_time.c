@@ -70,7 +70,7 @@ int git_print_phases(const struct git_part *part)
 	table_add_column(table, "fs_ns", "fs total", COLUMN_DURATION, COLUMN_DATA_ONLY);
 	for (int p = 0; p < GIT_PHASES; p++)
 		order[p] = &part->view->phases[p];
-	qsort(order, GIT_PHASES, sizeof(*order), compare_phases);
+	array_sort(order, GIT_PHASES, sizeof(*order), compare_phases);
 	for (int p = 0; p < GIT_PHASES; p++) {
 		if (!order[p]->wall_ns && !order[p]->count)
 			continue;
@@ -115,7 +115,7 @@ static size_t collect_steps(const struct git_kind *kinds, struct step *steps)
 				steps[count++] = (struct step){ op_get(op)->name, places[place], kinds[op].bad[place], true };
 		}
 	}
-	qsort(steps, count, sizeof(*steps), compare_steps);
+	array_sort(steps, count, sizeof(*steps), compare_steps);
 	return count;
 }
 

@@ -95,7 +95,7 @@ static size_t collect_probes(const struct git_view *view, struct probe *probes)
 			if (op_get(op) && phase->kinds[op].missing.count)
 				probes[count++] = (struct probe){ phase, op, phase->kinds[op].missing };
 	}
-	qsort(probes, count, sizeof(*probes), compare_probes);
+	array_sort(probes, count, sizeof(*probes), compare_probes);
 	return count;
 }
 

@@ -67,7 +67,7 @@ static struct time_stats describe(int64_t *ns, size_t count)
 {
 	struct time_stats stats = {};
 
-	qsort(ns, count, sizeof(*ns), by_value);
+	array_sort(ns, count, sizeof(*ns), by_value);
 	for (size_t i = 0; i < count; i++)
 		stats.total_ns = add_clamped(stats.total_ns, ns[i]);
 	stats.mean_ns = (double)stats.total_ns / (double)count;
@@ -122,7 +122,7 @@ int run_stats_read(struct trace *trace, int64_t run, enum op_clock order, struct
 	if (err == 0) {
 		*ret_stats = (struct run_stats){};
 		summarise(by_op, ret_stats);
-		qsort_r(ret_stats->ops, ret_stats->n_ops, sizeof(ret_stats->ops[0]), by_total, &order);
+		array_sort_r(ret_stats->ops, ret_stats->n_ops, sizeof(ret_stats->ops[0]), by_total, &order);
 	}
 	for (size_t i = 0; by_op && i < OP_COUNT; i++)
 		for (size_t k = 0; k < CLOCK_KINDS; k++)

@@ -118,7 +118,7 @@ static int make_phases(const struct git_view *view, struct phases *phases)
 		if (view->phases[i].wall_ns > 0 || view->phases[i].count > 0)
 			err = add_phase(phases, &view->phases[i]);
 	}
-	qsort(phases->items, phases->count, sizeof(phases->items[0]), by_wall_time);
+	array_sort(phases->items, phases->count, sizeof(phases->items[0]), by_wall_time);
 	err = err ?: merge_small(phases);
 	return err ?: write_notes(phases);
 }

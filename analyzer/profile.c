@@ -90,7 +90,7 @@ static int64_t path_index(const struct profile *profile, int64_t id)
 
 	if (guess < profile->n_paths && profile->paths[guess].id == id)
 		return (int64_t)guess;
-	found = bsearch(&id, profile->paths, profile->n_paths, sizeof(*found), compare_ids);
+	found = array_find(&id, profile->paths, profile->n_paths, sizeof(*found), compare_ids);
 	return found ? found - profile->paths : -1;
 }
 

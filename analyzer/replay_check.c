@@ -66,7 +66,7 @@ static int own_median(const struct plan *plan, const struct outcome *outcomes, i
 	for (uint32_t i = 1; i <= plan->n_actions; i++)
 		if (outcomes[i].state != OUTCOME_NONE)
 			own[n++] = (int64_t)outcomes[i].dur_ns - outcomes[i].fs_ns;
-	qsort(own, n, sizeof(*own), by_time);
+	array_sort(own, n, sizeof(*own), by_time);
 	*ret_median = n ? own[n / 2] : 0;
 	return 0;
 }
@@ -85,7 +85,7 @@ static int most_at_once(const struct plan *plan, const struct outcome *outcomes,
 			times[n++] = outcomes[i].start_ns * 2 + 1;
 			times[n++] = (outcomes[i].start_ns + outcomes[i].dur_ns) * 2 + (outcomes[i].dur_ns == 0) * 2;
 		}
-	qsort(times, n, sizeof(*times), by_time);
+	array_sort(times, n, sizeof(*times), by_time);
 	for (size_t i = 0; i < n; i++) {
 		now = times[i] & 1 ? now + 1 : now ? now - 1 : 0;
 		most = now > most ? now : most;

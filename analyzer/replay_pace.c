@@ -84,7 +84,7 @@ static void measure_round_trips(struct plan *plan, const struct survey *survey, 
 			count++;
 		}
 	}
-	qsort(gaps, n, sizeof(*gaps), by_value);
+	array_sort(gaps, n, sizeof(*gaps), by_value);
 	plan->round_trip_ns = count >= FEW_PAIRS ? sum / count : n ? gaps[n / 4] : 0;
 	for (uint32_t i = 0; i <= survey->n_threads; i++)
 		pacers[i] = (struct pacer){

@@ -257,7 +257,7 @@ static int add_ops(struct copier *c, const struct plan *plan, const struct repla
 	for (uint32_t i = 1; i <= plan->n_actions; i++)
 		if (result->outcomes[i].state != OUTCOME_NONE)
 			order[n++] = i;
-	qsort_r(order, n, sizeof(*order), by_start, result->outcomes);
+	array_sort_r(order, n, sizeof(*order), by_start, result->outcomes);
 	for (uint32_t i = 0; i < n && err == 0; i++) {
 		const struct action *a = &plan->actions[order[i]];
 

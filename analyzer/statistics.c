@@ -58,7 +58,7 @@ static double middle(const double *sorted, size_t n)
 
 double median(double *values, size_t n)
 {
-	qsort(values, n, sizeof(*values), compare_doubles);
+	array_sort(values, n, sizeof(*values), compare_doubles);
 	return middle(values, n);
 }
 
@@ -122,7 +122,7 @@ int bootstrap_median(const double *values, size_t n, double *ret_low, double *re
 			sample[j] = values[random_below(&random, n)];
 		medians[i] = median(sample, n);
 	}
-	qsort(medians, RESAMPLES, sizeof(*medians), compare_doubles);
+	array_sort(medians, RESAMPLES, sizeof(*medians), compare_doubles);
 	*ret_low = medians[RESAMPLES * 25 / 1000];
 	*ret_high = medians[RESAMPLES * 975 / 1000 - 1];
 	return 0;
@@ -145,7 +145,7 @@ static double rank_sum_u(struct ranked *all, size_t total, size_t n, double *ret
 	double ranks = 0;
 
 	*ret_ties = 0;
-	qsort(all, total, sizeof(*all), compare_ranked);
+	array_sort(all, total, sizeof(*all), compare_ranked);
 	for (size_t i = 0, j; i < total; i = j) {
 		double t;
 

@@ -416,7 +416,7 @@ int story_end(struct story *story, struct story_counts *ret_counts)
 	int err = story_find_ends(story);
 
 	if (story->n_commands)
-		qsort(story->commands, story->n_commands, sizeof(*story->commands), compare_depth);
+		array_sort(story->commands, story->n_commands, sizeof(*story->commands), compare_depth);
 	for (size_t i = 0; i < story->n_commands && err == 0; i++) {
 		struct command *command = story->commands[i];
 

@@ -104,7 +104,7 @@ int story_find_ends(struct story *story)
 			by_pid[i]->start_ns = by_pid[i]->last_ns;
 		open |= by_pid[i]->end_ns == OPEN_END;
 	}
-	qsort(by_pid, story->n_commands, sizeof(struct command *), compare_pid);
+	array_sort(by_pid, story->n_commands, sizeof(struct command *), compare_pid);
 	if (open) {
 		ask_parents(story, by_pid);
 		err = ask_operations(story, by_pid);

@@ -135,7 +135,7 @@ static void judge(struct leader *leader, int64_t now)
 	bool trial = !leader->cost[leader->way];
 
 	/* A low quartile: it has what waiting costs, and little of what the client does in between. */
-	qsort(leader->samples, SAMPLES, sizeof(leader->samples[0]), compare);
+	array_sort(leader->samples, SAMPLES, sizeof(leader->samples[0]), compare);
 	leader->cost[leader->way] = leader->samples[SAMPLES / 4] + 1;
 	leader->count = 0;
 	if (trial)

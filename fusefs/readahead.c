@@ -97,7 +97,7 @@ static void list(struct directory *dir, char *buf)
 	if (dir->names.failed)
 		dir->count = 0;
 	if (dir->count)
-		qsort(dir->entries, dir->count, sizeof(*dir->entries), compare_entries);
+		array_sort(dir->entries, dir->count, sizeof(*dir->entries), compare_entries);
 }
 
 static void look_at(const struct directory *dir, const struct entry *entry, char *buf)

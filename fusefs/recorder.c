@@ -576,6 +576,8 @@ int recorder_finish(struct recorder *recorder)
 	do
 		got = loader_step(&recorder->loader, BATCH);
 	while (got > 0);
+	if (got == 0)
+		note_result(recorder, got);
 	err = got < 0 ? (int)got : write_end(recorder);
 	err = err ?: loader_finish(&recorder->loader, "done");
 	if (err < 0) {

@@ -42,7 +42,7 @@ static void find_commands(const struct git_story *story, struct who *who)
 {
 	struct git_command **end = story->by_pid + story->n_commands;
 	struct git_command **found =
-		bsearch(&who->pid, story->by_pid, story->n_commands, sizeof(struct git_command *), compare_pid);
+		array_find(&who->pid, story->by_pid, story->n_commands, sizeof(struct git_command *), compare_pid);
 
 	if (!found)
 		return;
@@ -174,7 +174,7 @@ static int bind_row(struct trace_stmt *insert, const struct git_command *command
 static int attribute_op(struct attribution *a, const struct trace_stmt *op, struct trace_stmt *insert)
 {
 	int64_t process = trace_column_int(op, 2), time = trace_column_int(op, 1), path = trace_column_int(op, 3);
-	const struct who *who = bsearch(&process, a->who, a->n_who, sizeof(*a->who), compare_who);
+	const struct who *who = array_find(&process, a->who, a->n_who, sizeof(*a->who), compare_who);
 	struct git_command *command = who ? command_at(who, time) : NULL;
 	struct git_region *region = command ? git_region_at(command, time) : NULL;
 	int phase = git_phase_of(command, region);

@@ -91,7 +91,7 @@ static size_t collect(const struct git_story *story, struct interval *intervals)
 			hook->command ? hook->command->id : 0, 0, PHASE_HOOKS, (int)count, false };
 		count++;
 	}
-	qsort(intervals, count, sizeof(*intervals), compare_start);
+	array_sort(intervals, count, sizeof(*intervals), compare_start);
 	return count;
 }
 

@@ -71,12 +71,12 @@ static int compare_id(const void *key, const void *item)
 
 static struct git_command *command_by_id(const struct git_story *story, int64_t id)
 {
-	return bsearch(&id, story->commands, story->n_commands, sizeof(*story->commands), compare_id);
+	return array_find(&id, story->commands, story->n_commands, sizeof(*story->commands), compare_id);
 }
 
 static struct git_region *region_by_id(const struct git_story *story, int64_t id)
 {
-	return bsearch(&id, story->regions, story->n_regions, sizeof(*story->regions), compare_id);
+	return array_find(&id, story->regions, story->n_regions, sizeof(*story->regions), compare_id);
 }
 
 static int load_regions(struct trace *trace, int64_t run, struct git_story *story)
@@ -236,7 +236,7 @@ int git_story_load(struct trace *trace, int64_t run, struct git_story *ret_story
 	err = err ?: load_hooks(trace, run, &story);
 	if (err == 0) {
 		join(&story);
-		qsort(story.by_pid, story.n_commands, sizeof(struct git_command *), compare_pid);
+		array_sort(story.by_pid, story.n_commands, sizeof(struct git_command *), compare_pid);
 		err = store_phases(trace, run, &story);
 	}
 	if (err < 0)

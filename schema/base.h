@@ -89,6 +89,27 @@ int log_errno(int err, const char *fmt, ...) PRINTF(2, 3);
 /* "ENOENT" for 2 or -2; "E1234" for numbers that no name is known for, in `buf`. */
 const char *errno_name(int err, char buf[static 16]);
 
+typedef int compare_fn(const void *, const void *);
+
+/* qsort(3), qsort_r(3) and bsearch(3) for arrays that may be NULL when they are empty, which those do not allow. */
+static inline void array_sort(void *array, size_t n, size_t size, compare_fn *compare)
+{
+	if (n)
+		qsort(array, n, size, compare);
+}
+
+static inline void array_sort_r(void *array, size_t n, size_t size, int (*compare)(const void *, const void *, void *),
+	void *arg)
+{
+	if (n)
+		qsort_r(array, n, size, compare, arg);
+}
+
+static inline void *array_find(const void *key, const void *array, size_t n, size_t size, compare_fn *compare)
+{
+	return n ? bsearch(key, array, n, size, compare) : NULL;
+}
+
 /*
  * A growing byte string; `buf` is NUL-terminated whenever it is not NULL.
  * An allocation that fails sets `failed` and later additions do nothing, so that callers check once, at the end.
