@@ -15,7 +15,9 @@
 	" CASE WHEN json_valid(setup) THEN json_extract(setup, '$.order') ELSE id END, coalesce(round, 0),"  \
 	" real_ns, user_ns, sys_ns, requests, daemon_user_ns + daemon_sys_ns, coalesce(caches, ''),"         \
 	" CASE WHEN json_valid(setup) THEN coalesce(json_extract(setup, '$.device'), '') ELSE '' END,"       \
-	" CASE dir_readahead WHEN 0 THEN 'off' ELSE coalesce(dir_readahead, '') END FROM run "
+	" CASE dir_readahead WHEN 0 THEN 'off' ELSE coalesce(dir_readahead, '') END,"     \
+	" state = 'native' OR (state IN ('done', 'recovered') AND clean_end IS 1 AND coalesce(dropped, 0) = 0)"  \
+	" FROM run "
 
 const char *const compare_factor_names[COMPARE_FACTORS] = {
 	[BY_FS] = "fs",
@@ -146,6 +148,7 @@ static int add_run(struct trace *trace, struct compare *compare, const struct tr
 		.sys_ns = trace_column_double(stmt, 8),
 		.requests = trace_column_double(stmt, 9),
 		.daemon_ns = trace_column_double(stmt, 10),
+		.complete = trace_column_int(stmt, 14),
 	};
 	const char *factors[COMPARE_FACTORS] = {
 		[BY_WORKLOAD] = trace_column_text(stmt, 1),

@@ -44,6 +44,7 @@ struct compare_op {
 struct compare_run {
 	int64_t id;
 	int64_t round;
+	bool complete; /* nothing of it is missing: as run_complete() of run.h says */
 	bool outlier; /* by the median absolute deviation of its group; never left out */
 	double real_ns, user_ns, sys_ns;
 	double requests;   /* and what follows: recordings only */

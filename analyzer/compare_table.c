@@ -111,6 +111,7 @@ static void add_columns(const struct compare *compare, struct shape shape, struc
 	table_add_column(table, "user_ns", "user", COLUMN_DURATION, 0);
 	table_add_column(table, "sys_ns", "sys", COLUMN_DURATION, 0);
 	table_add_column(table, "daemon_ns", NULL, COLUMN_DURATION, COLUMN_DATA_ONLY);
+	table_add_column(table, "complete", NULL, COLUMN_BOOL, COLUMN_DATA_ONLY);
 	table_add_column(table, "ratio", NULL, COLUMN_RATIO, 0);
 	table_add_column(table, "ratio_low", NULL, COLUMN_RATIO, COLUMN_DATA_ONLY);
 	table_add_column(table, "ratio_high", NULL, COLUMN_RATIO, COLUMN_DATA_ONLY);
@@ -171,6 +172,15 @@ static void add_comparison(const struct compare_group *group, struct table *tabl
 		table_text(table, compare_verdict_text(group->verdict));
 }
 
+static bool is_complete(const struct compare_group *group)
+{
+	bool complete = true;
+
+	for (size_t i = 0; i < group->count; i++)
+		complete &= group->runs[i].complete;
+	return complete;
+}
+
 static void add_rows(const struct compare *compare, struct shape shape, struct table *table)
 {
 	for (size_t i = 0; i < compare->count; i++) {
@@ -186,6 +196,7 @@ static void add_rows(const struct compare *compare, struct shape shape, struct t
 		cell(table, true, group->user_ns);
 		cell(table, true, group->sys_ns);
 		cell(table, !group->native, group->daemon_ns);
+		table_int(table, is_complete(group));
 		add_comparison(group, table);
 		cell(table, !group->native, group->requests);
 		cell(table, !group->native, group->fs_ns);
@@ -241,6 +252,7 @@ void compare_rounds_table(const struct compare *compare, struct table *table)
 	table_add_column(table, "sys_ns", "sys", COLUMN_DURATION, 0);
 	table_add_column(table, "daemon_ns", "recorder", COLUMN_DURATION, text_if(shape.recorded));
 	table_add_column(table, "outlier", NULL, COLUMN_BOOL, 0);
+	table_add_column(table, "complete", NULL, COLUMN_BOOL, COLUMN_DATA_ONLY);
 	for (size_t i = 0; i < compare->count; i++) {
 		const struct compare_group *group = &compare->groups[i];
 
@@ -255,6 +267,7 @@ void compare_rounds_table(const struct compare *compare, struct table *table)
 			cell(table, true, run->sys_ns);
 			cell(table, !group->native, run->daemon_ns);
 			table_int(table, run->outlier);
+			table_int(table, run->complete);
 			table_end_row(table);
 		}
 	}

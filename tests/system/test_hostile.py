@@ -165,3 +165,7 @@ def test_each_command_says_that_a_run_is_partial(partial, box):
 def test_json_says_that_a_run_is_partial(partial):
     assert [row["complete"] for row in json.loads(run(FSTAPE, "runs", "--format", "json", partial).stdout)] == [False]
     assert {row["complete"] for row in json.loads(run(FSTAPE, "stats", "--format", "json", partial).stdout)} == {False}
+    for more in ([], ["--rounds"]):
+        compared = run(FSTAPE, "compare", "--run", "half", "--format", "json", *more, partial)
+        assert [row["complete"] for row in json.loads(compared.stdout)] == [False]
+        assert "run 1 (half) is partial" in compared.stderr
