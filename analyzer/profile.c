@@ -143,7 +143,10 @@ static int find_extent(struct trace *trace, int64_t run, struct profile *profile
 	/* from the run's start on, unless nothing happened for long */
 	if (profile->begin_ns < profile->end_ns / 5)
 		profile->begin_ns = 0;
-	profile->end_ns = profile->end_ns <= profile->begin_ns ? profile->begin_ns + 1 : profile->end_ns;
+	if (profile->begin_ns == INT64_MAX)
+		profile->begin_ns--;
+	if (profile->end_ns <= profile->begin_ns)
+		profile->end_ns = profile->begin_ns + 1;
 	return 0;
 }
 
