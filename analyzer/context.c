@@ -32,10 +32,18 @@ int context_trace_error(const struct context *context, int err, const char *text
 	return err;
 }
 
+static bool is_among(const int64_t *runs, size_t count, int64_t run)
+{
+	for (size_t i = 0; i < count; i++)
+		if (runs[i] == run)
+			return true;
+	return false;
+}
+
 int context_runs(const struct context *context, int64_t **ret_runs)
 {
 	const struct text_list *names = &context->common.runs;
-	size_t count = names->count ?: 1;
+	size_t count = names->count ?: 1, found = 0;
 	auto_free int64_t *runs = calloc(count, sizeof(*runs));
 
 	if (!runs)
@@ -54,7 +62,10 @@ int context_runs(const struct context *context, int64_t **ret_runs)
 			context_trace_error(context, err, "cannot read the runs");
 		if (err < 0)
 			return err;
+		/* named twice, by number and label perhaps: it is one run */
+		if (!is_among(runs, found, runs[i]))
+			runs[found++] = runs[i];
 	}
 	*ret_runs = steal_ptr(&runs);
-	return (int)count;
+	return (int)found;
 }

@@ -62,17 +62,18 @@ int output_write(
 
 		return ferror(stdout) ? 0 : err;
 	}
-	real = realpath(path, NULL);
-	if (!real)
-		return write_regular(path, write, arg);
-	if (stat(real, &st) < 0 || stat(database, &db) < 0)
-		return log_errno(errno, "%s", path);
+	/* A link to nothing is filled where it leads, as by the shell. */
+	if (stat(path, &st) < 0)
+		return lstat(path, &st) < 0 ? write_regular(path, write, arg) : write_special(path, write, arg);
+	if (stat(database, &db) < 0)
+		return log_errno(errno, "%s", database);
 	if (st.st_dev == db.st_dev && st.st_ino == db.st_ino) {
 		log_msg("%s is the database itself: name another file to write to", path);
 		return -EINVAL;
 	}
 	if (S_ISDIR(st.st_mode))
 		return log_errno(EISDIR, "cannot write %s", path);
-	return S_ISREG(st.st_mode) ? write_regular(real, write, arg)
-				   : write_special(real, write, arg);
+	/* What has no path of its own, such as a pipe by way of /dev/stdout, must not have its link replaced. */
+	real = S_ISREG(st.st_mode) ? realpath(path, NULL) : NULL;
+	return real ? write_regular(real, write, arg) : write_special(path, write, arg);
 }

@@ -2,22 +2,45 @@
 #include "check.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 
 #include "base.h"
 
 #define MISC_MAJOR 10 /* linux/major.h, linux/miscdevice.h: part of the kernel's ABI */
 #define FUSE_MINOR 229
+#define FUSECTL_MAGIC 0x65735543 /* not in linux/magic.h */
+
+/*
+ * The kernel's own filesystems: what they show is made up when it is read, and depends on who reads. We read /proc while
+ * a request waits: through ourselves that would never end.
+ */
+static bool is_kernel_s_own(int fd)
+{
+	static const unsigned long types[] = { PROC_SUPER_MAGIC, SYSFS_MAGIC, DEBUGFS_MAGIC, TRACEFS_MAGIC,
+		SECURITYFS_MAGIC, CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, DEVPTS_SUPER_MAGIC, FUSECTL_MAGIC };
+	struct statfs fs;
+
+	for (size_t i = 0; fstatfs(fd, &fs) == 0 && i < ARRAY_SIZE(types); i++)
+		if ((unsigned long)fs.f_type == types[i])
+			return true;
+	return false;
+}
 
 int check_source(const char *source)
 {
-	int fd = open(source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int auto_close fd = open(source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (fd < 0)
 		return log_errno(errno, "source %s", source);
-	return fd;
+	if (is_kernel_s_own(fd)) {
+		log_msg("source %s: a filesystem of the kernel's own, such as proc; there is nothing to record", source);
+		return -EINVAL;
+	}
+	return steal_fd(&fd);
 }
 
 int check_mountpoint(struct options *options, int source_fd)

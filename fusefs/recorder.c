@@ -299,11 +299,13 @@ static int make_run(struct fs *fs, struct recorder *recorder)
 	err = err ?: trace_run_set_int(recorder->trace, recorder->run, "start_coarse_ns", recorder->start_coarse_ns);
 	err = err ?: runinfo_write(fs, recorder->trace, recorder->run);
 	err = err ?: add_anchor(recorder);
-	err = err ?: trace_commit(recorder->trace);
 	if (err < 0)
 		return log_msg("%s: %s", fs->options.db, trace_error(recorder->trace)), err;
-	err = spool_prepare(recorder->spool, SPARE_SEGMENTS);
-	return err < 0 ? log_errno(err, "%s: cannot make the spool", root) : 0;
+	err = spool_prepare(recorder->spool, SPARE_SEGMENTS); /* before the row is there for good */
+	if (err < 0)
+		return log_errno(err, "%s: cannot make the spool", root);
+	err = trace_commit(recorder->trace);
+	return err < 0 ? log_msg("%s: %s", fs->options.db, trace_error(recorder->trace)), err : 0;
 }
 
 static int rotate(struct fs *fs, struct recorder *recorder)

@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from harness import FSTAPEFS, NOBODY, Database, StartFailed, as_user, check_truths, mountpoints, run, wait_until
+from harness import FSTAPE, FSTAPEFS, NOBODY, Database, StartFailed, as_user, check_truths, mountpoints, run, wait_until
 
 
 def refused(made, status, *words):
@@ -282,3 +282,22 @@ def test_database_files_are_private(box):
     finally:
         os.umask(old)
     assert stat.S_IMODE(box.db.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("source", ["/proc", "/sys"])
+def test_the_kernel_s_own_filesystems(box, source):
+    """We read /proc while requests wait: through ourselves that would never end."""
+    done = run(FSTAPE, "record", box.db, source, "true", check=False, timeout=20)
+    assert done.returncode == 125 and "kernel's own" in done.stderr
+
+
+def test_no_room_for_the_spool(box):
+    """A run that could not begin has not been."""
+    run("mount", "-t", "tmpfs", "-o", "size=700k", "fstape-test", box.store)
+    try:
+        done = run(FSTAPE, "record", box.db, box.src, "true", check=False)
+        assert done.returncode == 125 and "spool" in done.stderr and "No space" in done.stderr
+        assert Database(box.db).value("SELECT count(*) FROM run") == 0
+        assert not os.path.exists(f"{box.db}-spool/run-1")
+    finally:
+        run("umount", "-l", box.store)

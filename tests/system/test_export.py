@@ -319,3 +319,23 @@ def test_interrupted(big, tmp_path, number):
     _, message = child.communicate(timeout=60)
     assert child.returncode == 1 and b"interrupted" in message
     assert os.listdir(tmp_path) == []
+
+
+def test_a_link_to_what_has_no_path(db, tmp_path):
+    """As /dev/stdout is one: it is written to, and stays what it is."""
+    link = tmp_path / "link"
+    link.symlink_to("/proc/self/fd/1")
+    done = run(FSTAPE, "export", db, "--format", "csv", "-o", link)
+    assert done.stdout == run(FSTAPE, "export", db, "--format", "csv").stdout != ""
+    assert os.readlink(link) == "/proc/self/fd/1"
+
+
+def test_a_link_to_nothing(db, tmp_path):
+    (tmp_path / "link").symlink_to("target")
+    run(FSTAPE, "export", db, "--format", "csv", "-o", tmp_path / "link")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "target").read_text().startswith("run,")
+
+
+def test_a_run_that_is_named_twice(db):
+    once, twice = (run(FSTAPE, "export", db, "--format", "csv", *["--run", "1"] * n).stdout for n in (1, 2))
+    assert once == twice
