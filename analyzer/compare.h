@@ -89,6 +89,12 @@ struct compare_group {
 	enum compare_verdict verdict;
 };
 
+/* Whether the times of its commands are known: not of mounts without one, nor when who timed it was killed. */
+static inline bool compare_is_timed(const struct compare_group *group)
+{
+	return group->min_real_ns > 0;
+}
+
 struct compare {
 	struct compare_group *groups; /* in the order of tables */
 	size_t count;

@@ -54,6 +54,8 @@ static int relate_ratio(struct compare_group *group, const struct compare_group 
 
 	if (!ratios)
 		return -ENOMEM;
+	if (!compare_is_timed(group) || !compare_is_timed(base))
+		return 0;
 	for (size_t i = 0; i < group->count; i++) {
 		const struct compare_run *other = run_of_round(base, group->runs[i].round);
 
@@ -74,6 +76,8 @@ static int relate_p(struct compare_group *group, const struct compare_group *bas
 
 	if (!x || !y)
 		return -ENOMEM;
+	if (!compare_is_timed(group) || !compare_is_timed(base))
+		return 0;
 	for (size_t i = 0; i < group->count; i++)
 		x[i] = group->runs[i].real_ns;
 	for (size_t i = 0; i < base->count; i++)

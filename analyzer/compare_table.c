@@ -188,13 +188,13 @@ static void add_rows(const struct compare *compare, struct shape shape, struct t
 
 		add_names(group, table);
 		table_int(table, (int64_t)group->count);
-		cell(table, true, group->real_ns);
-		cell(table, group->has_interval, group->low_ns);
-		cell(table, group->has_interval, group->high_ns);
-		cell(table, true, group->min_real_ns);
+		cell(table, compare_is_timed(group), group->real_ns);
+		cell(table, group->has_interval && compare_is_timed(group), group->low_ns);
+		cell(table, group->has_interval && compare_is_timed(group), group->high_ns);
+		cell(table, compare_is_timed(group), group->min_real_ns);
 		table_int(table, (int64_t)group->outliers);
-		cell(table, true, group->user_ns);
-		cell(table, true, group->sys_ns);
+		cell(table, compare_is_timed(group), group->user_ns);
+		cell(table, compare_is_timed(group), group->sys_ns);
 		cell(table, !group->native, group->daemon_ns);
 		table_int(table, is_complete(group));
 		add_comparison(group, table);
@@ -262,9 +262,9 @@ void compare_rounds_table(const struct compare *compare, struct table *table)
 			add_names(group, table);
 			table_int(table, run->round);
 			table_int(table, run->id);
-			cell(table, true, run->real_ns);
-			cell(table, true, run->user_ns);
-			cell(table, true, run->sys_ns);
+			cell(table, run->real_ns > 0, run->real_ns);
+			cell(table, run->real_ns > 0, run->user_ns);
+			cell(table, run->real_ns > 0, run->sys_ns);
 			cell(table, !group->native, run->daemon_ns);
 			table_int(table, run->outlier);
 			table_int(table, run->complete);

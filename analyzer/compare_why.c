@@ -111,6 +111,8 @@ static void add_recorded(struct why *why)
 	}
 	add_time(why, "requests outside the filesystem", MEAN(b, dur_ns) - MEAN(b, fs_ns), MEAN(g, dur_ns) - MEAN(g, fs_ns));
 	add_time(why, "overlap of requests", MEAN(b, covered_ns) - MEAN(b, dur_ns), MEAN(g, covered_ns) - MEAN(g, dur_ns));
+	if (!compare_is_timed(g) || !compare_is_timed(b))
+		return;
 	add_time(why, "user time of the programs", MEAN(b, user_ns), MEAN(g, user_ns));
 	add_time(why, "kernel, wake-ups and idle", outside(b), outside(g));
 }
@@ -221,7 +223,9 @@ static void add_value(struct table *table, bool known, double value)
 
 static void add_part_row(const struct why *why, const struct part *part, struct table *table)
 {
-	double all = MEAN(why->group, real_ns) - MEAN(why->base, real_ns);
+	double all = compare_is_timed(why->group) && compare_is_timed(why->base) ?
+			     MEAN(why->group, real_ns) - MEAN(why->base, real_ns) :
+			     0;
 
 	table_text(table, why->group->workload);
 	for (size_t i = 0; i < COMPARE_FACTORS; i++) {

@@ -169,3 +169,18 @@ def test_json_says_that_a_run_is_partial(partial):
         compared = run(FSTAPE, "compare", "--run", "half", "--format", "json", *more, partial)
         assert [row["complete"] for row in json.loads(compared.stdout)] == [False]
         assert "run 1 (half) is partial" in compared.stderr
+
+
+def test_a_run_without_times_is_not_compared_by_time(partial, box):
+    """Who measures the command was killed: its time is unknown, which is not zero."""
+    run(FSTAPE, "record", "-q", "-l", "timed", partial, box.src, "touch", "another")
+    db = sqlite3.connect(partial)
+    with db:
+        db.execute("UPDATE run SET real_ns = NULL, user_ns = NULL, sys_ns = NULL WHERE label = 'half'")
+    db.close()
+    chosen = ["--run", "timed", "--run", "half", "--format", "json", partial]
+    rows = {row["target"]: row for row in json.loads(run(FSTAPE, "compare", *chosen).stdout)}
+    assert rows["timed"]["real_ns"] > 0 and rows["half"]["real_ns"] is None
+    assert rows["timed"]["ratio"] is None, "of something to nothing"
+    why = json.loads(run(FSTAPE, "compare", "--why", *chosen).stdout)
+    assert why and not [row for row in why if row["share"] is not None or "idle" in row["part"]]
