@@ -14,11 +14,7 @@
 #define FUSE_MINOR 229
 #define FUSECTL_MAGIC 0x65735543 /* not in linux/magic.h */
 
-/*
- * The kernel's own filesystems: what they show is made up when it is read, and depends on who reads. We read /proc while
- * a request waits: through ourselves that would never end.
- */
-static bool is_kernel_s_own(int fd)
+bool check_is_kernel_s_own(int fd)
 {
 	static const unsigned long types[] = { PROC_SUPER_MAGIC, SYSFS_MAGIC, DEBUGFS_MAGIC, TRACEFS_MAGIC,
 		SECURITYFS_MAGIC, CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, DEVPTS_SUPER_MAGIC, FUSECTL_MAGIC };
@@ -36,7 +32,7 @@ int check_source(const char *source)
 
 	if (fd < 0)
 		return log_errno(errno, "source %s", source);
-	if (is_kernel_s_own(fd)) {
+	if (check_is_kernel_s_own(fd)) {
 		log_msg("source %s: a filesystem of the kernel's own, such as proc; there is nothing to record", source);
 		return -EINVAL;
 	}

@@ -5,6 +5,12 @@
 
 #include "options.h"
 
+/*
+ * Whether it is on one of the kernel's own filesystems: what they show is made up when it is read, and depends on who
+ * reads. We read /proc while a request waits: through ourselves that would never end.
+ */
+bool check_is_kernel_s_own(int fd);
+
 /* Opens the real directory. A descriptor, or -errno. */
 int check_source(const char *source);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "check.h"
 #include "fdcache.h"
 #include "mount.h"
 #include "mountinfo.h"
@@ -49,8 +50,8 @@ static struct node *walk(struct fs *fs, const char *path)
 	return node;
 }
 
-/* What is at the node is that mount, and not another one on top of it. */
-static bool is_mount(struct fs *fs, struct node *node, uint64_t mount_id)
+/* What is at the node is that mount, and not another one on top of it; and nothing that check.h warns of. */
+static bool is_to_be_mounted(struct fs *fs, struct node *node, uint64_t mount_id)
 {
 	struct statx x = {};
 	struct fdref ref;
@@ -59,7 +60,7 @@ static bool is_mount(struct fs *fs, struct node *node, uint64_t mount_id)
 	if (fdref_get(fs, node, &ref) < 0)
 		return false;
 	same = statx(ref.fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &x) == 0 && (x.stx_mask & STATX_MNT_ID) &&
-	       x.stx_mnt_id == mount_id;
+	       x.stx_mnt_id == mount_id && !check_is_kernel_s_own(ref.fd);
 	fdref_put(fs, &ref);
 	return same;
 }
@@ -72,7 +73,7 @@ static void start_one(struct fs *fs, const struct mountinfo *entry, const char *
 
 	if (!root)
 		return;
-	if (!is_mount(fs, root, entry->id) ||
+	if (!is_to_be_mounted(fs, root, entry->id) ||
 		asprintf(&mountpoint, "%s/%s", fs->options.mountpoint, below) < 0) {
 		node_unref(fs, root);
 		return;

@@ -121,28 +121,15 @@ SELECT run, id,
 -- The operations with git's story: `command` is the argv of the git process or of the other program, `region` the
 -- innermost region with those around it.
 CREATE VIEW git_ops AS
-SELECT op.run, op.seq, op.start_ns, op.dur_ns, op.fs_ns,
-       (SELECT t.name FROM op_type AS t WHERE t.code = op.op) AS op,
-       (SELECT t.class FROM op_type AS t WHERE t.code = op.op) AS class,
-       (SELECT p.path FROM path AS p WHERE p.run = op.run AND p.id = op.path) AS path,
-       (SELECT p.path FROM path AS p WHERE p.run = op.run AND p.id = op.path2) AS path2,
-       op.node, op.parent, op.fh, op.offset, op.length,
-       max(op.result, 0) AS result,
-       CASE WHEN op.result < 0
-            THEN coalesce((SELECT e.name FROM errno AS e WHERE e.code = -op.result), 'E' || -op.result)
-       END AS error,
-       (SELECT w.pid FROM process AS w WHERE w.run = op.run AND w.id = op.process) AS pid,
-       (SELECT w.tid FROM process AS w WHERE w.run = op.run AND w.id = op.process) AS tid,
-       (SELECT w.comm FROM process AS w WHERE w.run = op.run AND w.id = op.process) AS comm,
-       op.flags, op.mode, op.args, op.process,
-       coalesce((SELECT c.argv FROM git_command AS c WHERE c.run = op.run AND c.id = g.command),
-                (SELECT coalesce(w.cmdline, w.comm) FROM process AS w WHERE w.run = op.run AND w.id = op.process)
+SELECT o.*,
+       coalesce((SELECT c.argv FROM git_command AS c WHERE c.run = o.run AND c.id = g.command),
+                (SELECT coalesce(w.cmdline, w.comm) FROM process AS w WHERE w.run = o.run AND w.id = o.process)
                ) AS command,
-       (SELECT c.sid FROM git_command AS c WHERE c.run = op.run AND c.id = g.command) AS sid,
-       (SELECT r.path FROM git_region AS r WHERE r.run = op.run AND r.id = g.region) AS region,
+       (SELECT c.sid FROM git_command AS c WHERE c.run = o.run AND c.id = g.command) AS sid,
+       (SELECT r.path FROM git_region AS r WHERE r.run = o.run AND r.id = g.region) AS region,
        (SELECT f.name FROM git_phase AS f WHERE f.id = g.phase) AS phase,
        g.command AS command_id, g.region AS region_id, g.phase AS phase_id
-  FROM op LEFT JOIN git_op AS g ON g.id = op.run * 1099511627776 + op.seq;
+  FROM ops AS o LEFT JOIN git_op AS g ON g.id = o.run * 1099511627776 + o.seq;
 
 -- One row per change of a counter of the machine; 'counter' values are cumulative, 'gauge' values are levels.
 CREATE VIEW host_sample AS

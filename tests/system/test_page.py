@@ -15,7 +15,7 @@ import threading
 
 import pytest
 
-from harness import FSTAPE, SLOW, git, make_repository, run, wait_until
+from harness import FSTAPE, SLOW, make_repository, run, wait_until
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 # a path of two of these is "<script>alert(1)</script>", or ends a <style>

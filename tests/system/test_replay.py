@@ -15,6 +15,7 @@ import time
 import pytest
 
 from harness import FILESYSTEMS, FSTAPE, Database, git, make_repository, run
+from trees import differences, survey
 
 GIT = ("git", "-c", "user.name=A", "-c", "user.email=a@example.org")
 
@@ -39,33 +40,9 @@ def empty(target):
     return target
 
 
-def tree(top, contents=False, times=True):
-    """What a replay must bring about: names, types, modes, sizes, links, and when contents were recorded these too."""
-    found, inodes = {}, {}
-    for where, dirs, files in os.walk(os.fsencode(top)):
-        for name in dirs + files:
-            path = os.path.join(where, name)
-            st, rel = os.lstat(path), os.path.relpath(path, os.fsencode(top))
-            entry = [stat.filemode(st.st_mode)]
-            if not stat.S_ISDIR(st.st_mode):
-                entry += [st.st_size, inodes.setdefault(st.st_ino, rel)]
-            if stat.S_ISLNK(st.st_mode):
-                entry.append(os.readlink(path))
-            elif stat.S_ISREG(st.st_mode) and contents:
-                entry.append(pathlib.Path(os.fsdecode(path)).read_bytes())
-            found[rel] = entry
-    return found
-
-
-def first_difference(a, b):
-    for path in sorted(a.keys() | b.keys()):
-        if a.get(path) != b.get(path):
-            return f"{path}: {str(a.get(path))[:200]} != {str(b.get(path))[:200]}"
-    return None
-
-
-def assert_same_tree(target, source, **kwargs):
-    assert not (difference := first_difference(tree(target, **kwargs), tree(source, **kwargs))), difference
+def assert_same_tree(target, source, contents=False):
+    lines = differences(survey(target, contents), survey(source, contents), contents=contents)
+    assert not lines, "\n".join(lines[:5])
 
 
 @pytest.fixture(scope="module")

@@ -64,3 +64,16 @@ def test_record_unmounts_them_too(nested, where):
                "echo new >in/new && cat in/deep/file && stat -c %D . in in/deep | sort -u | wc -l")
     assert done.stdout == "deep3\n"
     assert (nested.src / "in" / "new").read_text() == "new\n"
+
+
+def test_the_kernel_s_own_inside(box):
+    """They get no mount of ours: we read /proc ourselves while requests wait."""
+    proc = box.src / "proc"
+    proc.mkdir()
+    run("mount", "-t", "proc", "fstape-test", proc)
+    try:
+        with box.mount() as mount:
+            assert not os.path.ismount(mount.mnt / "proc")
+            assert "version" in os.listdir(mount.mnt / "proc")
+    finally:
+        run("umount", "-l", proc)
