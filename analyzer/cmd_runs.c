@@ -13,12 +13,12 @@ struct field {
 	unsigned int flags;
 };
 
-/* A run that is still going on, or is not whole, says so where people look first. */
+/* A run that is still going on, is not whole, or could not see everything, says so where people look first. */
 static const struct field fields[] = {
 	{ "id", "id", NULL, COLUMN_INT },
 	{ "label", "label", NULL, COLUMN_TEXT },
 	{ "state || CASE WHEN state IN ('done', 'recovered') AND (clean_end IS NOT 1 OR dropped > 0)"
-	  " THEN ', partial' ELSE '' END",
+	  " THEN ', partial' ELSE '' END || coalesce(', ' || nullif(modes, ''), '')",
 		"state", "state", COLUMN_TEXT, COLUMN_TEXT_ONLY },
 	{ "state", "state", NULL, COLUMN_TEXT, COLUMN_DATA_ONLY },
 	{ "state = 'native' OR"
@@ -37,6 +37,7 @@ static const struct field fields[] = {
 	{ "start_real_ns", "started", NULL, COLUMN_TIME },
 	{ "exit_status", "exit_status", "exit", COLUMN_INT },
 	{ "cache", "cache", NULL, COLUMN_TEXT, COLUMN_DATA_ONLY },
+	{ "modes", "modes", NULL, COLUMN_TEXT, COLUMN_DATA_ONLY },
 	{ "workload", "workload", NULL, COLUMN_TEXT, COLUMN_DATA_ONLY },
 	{ "target", "target", NULL, COLUMN_TEXT, COLUMN_DATA_ONLY },
 	{ "round", "round", NULL, COLUMN_INT, COLUMN_DATA_ONLY },
@@ -129,7 +130,8 @@ const struct command cmd_runs = {
 		   "directory is mounted, 'finishing' while the rest is"
 		   " loaded, 'done', or 'recovered' when the recorder died and 'fstape recover' completed "
 		   "the run; a run that"
-		   " misses operations is marked as partial.",
+		   " misses operations is marked as partial, and one in a mode that keeps requests from being recorded"
+		   " with that mode.",
 	.trace = NEED_TRACE_READ,
 	.flags = COMMAND_RUN | COMMAND_FORMAT,
 	.min_args = 1,

@@ -37,25 +37,36 @@ static void write_title(const struct page *page, size_t count)
 		count == 1 ? "" : "s", FSTAPE_VERSION, format_time(clock_ns(CLOCK_REALTIME), true, now));
 }
 
+static int write_warning(const struct page *page, const struct run_info *run, const char *title,
+	void (*describe)(const struct run_info *, struct strbuf *))
+{
+	struct strbuf auto_strbuf text = {};
+
+	describe(run, &text);
+	if (text.failed)
+		return -ENOMEM;
+	if (!text.len)
+		return 0;
+	fprintf(page->out, "<p class=\"warning\" role=\"alert\"><strong>%s:</strong> ", title);
+	html_str(page->out, text.buf);
+	fputs("</p>\n", page->out);
+	return 0;
+}
+
 /* What is missing is said before any number. */
 static int write_warnings(const struct page *page, const int64_t *runs, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		struct strbuf auto_strbuf text = {};
 		struct run_info run;
 		int err = run_load(page->trace, runs[i], &run);
 
 		if (err < 0)
 			return err;
-		run_describe_gaps(&run, &text);
+		err = write_warning(page, &run, "Incomplete", run_describe_gaps);
+		err = err ?: write_warning(page, &run, "Not recorded", run_describe_modes);
 		run_free(&run);
-		if (text.failed)
-			return -ENOMEM;
-		if (!text.len)
-			continue;
-		fputs("<p class=\"warning\" role=\"alert\"><strong>Incomplete:</strong> ", page->out);
-		html_str(page->out, text.buf);
-		fputs("</p>\n", page->out);
+		if (err < 0)
+			return err;
 	}
 	return 0;
 }

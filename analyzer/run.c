@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base.h"
+#include "mode.h"
 
 static char *copy_text(const struct trace_stmt *stmt, int column)
 {
@@ -17,8 +18,7 @@ int run_load(struct trace *trace, int64_t id, struct run_info *ret_run)
 {
 	struct trace_stmt auto_stmt *stmt = NULL;
 	int err = trace_prepare(trace,
-		"SELECT label, state, note, requests, recorded, dropped, damaged, clean_end FROM run WHERE "
-		"id = ?",
+		"SELECT label, state, note, requests, recorded, dropped, damaged, clean_end, modes FROM run WHERE id = ?",
 		&stmt, NULL);
 
 	err = err ?: trace_bind_int(stmt, 1, id);
@@ -34,6 +34,7 @@ int run_load(struct trace *trace, int64_t id, struct run_info *ret_run)
 		.recorded = trace_column_int(stmt, 4),
 		.dropped = trace_column_int(stmt, 5),
 		.damaged = trace_column_int(stmt, 6),
+		.modes = copy_text(stmt, 8),
 	};
 	if (!ret_run->state) {
 		run_free(ret_run);
@@ -51,16 +52,22 @@ void run_free(struct run_info *run)
 	free(run->label);
 	free(run->state);
 	free(run->note);
+	free(run->modes);
 	*run = (struct run_info){};
+}
+
+static void add_name(const struct run_info *run, struct strbuf *text)
+{
+	strbuf_addf(text, "run %" PRId64, run->id);
+	if (run->label)
+		strbuf_addf(text, " (%s)", run->label);
 }
 
 void run_describe_gaps(const struct run_info *run, struct strbuf *text)
 {
 	if (run_complete(run))
 		return;
-	strbuf_addf(text, "run %" PRId64, run->id);
-	if (run->label)
-		strbuf_addf(text, " (%s)", run->label);
+	add_name(run, text);
 	if (!run->finished)
 		strbuf_addf(text, " has not ended yet (state '%s'): numbers are what is in the database by now",
 			run->state);
@@ -73,13 +80,26 @@ void run_describe_gaps(const struct run_info *run, struct strbuf *text)
 		strbuf_addf(text, "; if its recorder has died, 'fstape recover' finishes it");
 }
 
+void run_describe_modes(const struct run_info *run, struct strbuf *text)
+{
+	if (!run->modes || !*run->modes)
+		return;
+	add_name(run, text);
+	strbuf_addf(text, " does not have all that was done, by its modes: ");
+	mode_explain(run->modes, text);
+}
+
 void run_warn(const struct run_info *run)
 {
-	struct strbuf auto_strbuf line = {};
+	void (*const describe[])(const struct run_info *, struct strbuf *) = { run_describe_gaps, run_describe_modes };
 
-	run_describe_gaps(run, &line);
-	if (line.len && !line.failed)
-		log_msg("%s", line.buf);
+	for (size_t i = 0; i < ARRAY_SIZE(describe); i++) {
+		struct strbuf auto_strbuf line = {};
+
+		describe[i](run, &line);
+		if (line.len && !line.failed)
+			log_msg("%s", line.buf);
+	}
 }
 
 int run_check(struct trace *trace, int64_t id)

@@ -14,6 +14,7 @@ struct run_info {
 	char *label;                                  /* NULL: none */
 	char *state;                                  /* as in schema.sql */
 	char *note;                                   /* why it is partial, or NULL */
+	char *modes;                                  /* that keep requests from it: schema/mode.h; or NULL */
 	int64_t requests, recorded, dropped, damaged; /* 0 while not known */
 	bool clean;    /* ended by unmounting, with everything in the database */
 	bool native;   /* timed without the shim: there is nothing recorded, and nothing missing */
@@ -33,9 +34,12 @@ static inline bool run_complete(const struct run_info *run)
 /* "run 3 (label) is partial: ..." when its numbers are not all there; adds nothing otherwise. */
 void run_describe_gaps(const struct run_info *run, struct strbuf *text);
 
+/* "run 3 (label) does not have all that was done, by its modes: ..."; adds nothing to a run without. */
+void run_describe_modes(const struct run_info *run, struct strbuf *text);
+
 /*
- * One line on standard error, "fstape: run 3 (label) is ...", when its numbers are not all there; nothing
- * otherwise. For every command that shows numbers of a run.
+ * On standard error, "fstape: run 3 (label) is ...", what is missing of its numbers: a line when they are not all there, and
+ * one when its modes kept requests from it. For every command that shows numbers of a run.
  */
 void run_warn(const struct run_info *run);
 

@@ -148,7 +148,8 @@ static int reply(struct fs *fs, fuse_req_t req, enum op_id op, struct call *c, i
 		fuse_reply_none(req);
 		return 0;
 	case REPLY_ERR:
-		return fuse_reply_err(req, 0);
+		/* ENOSYS: close(2) succeeds, and the kernel does not ask again */
+		return fuse_reply_err(req, op == OP_flush && fs->options.noflush ? ENOSYS : 0);
 	case REPLY_ENTRY:
 		return fuse_reply_entry(req, &c->entry);
 	case REPLY_ATTR:

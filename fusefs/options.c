@@ -59,6 +59,7 @@ static const struct fuse_opt switch_table[] = {
 	{ "-V", offsetof(struct options, show_version), 1 },
 	{ "--version", offsetof(struct options, show_version), 1 },
 	{ "norecord", offsetof(struct options, norecord), 1 },
+	{ "noflush", offsetof(struct options, noflush), 1 },
 	/* libfuse is told to print requests as well */
 	FUSE_OPT_KEY("-d", FUSE_OPT_KEY_KEEP),
 	FUSE_OPT_KEY("debug", FUSE_OPT_KEY_KEEP),
@@ -105,6 +106,8 @@ void options_help(void)
 	       "                        it is opened, or off (default)\n"
 	       "    entry_timeout=S     seconds that the kernel may keep names\n"
 	       "    attr_timeout=S      seconds that the kernel may keep attributes\n"
+	       "    noflush             do not ask when files are closed: faster, and not recorded;\n"
+	       "                        POSIX locks are then the kernel's own\n"
 	       "    norecord            pass operations through, record nothing\n"
 	       "\n"
 	       "A comma in a value is written \"\\,\".\n"
@@ -118,6 +121,13 @@ const char *cache_mode_name(enum cache_mode mode)
 	static const char *const names[] = { "default", "never", "auto", "always" };
 
 	return names[mode];
+}
+
+static const char *const waits[] = { "auto", "pool", "sleep", "poll", "follow", NULL };
+
+const char *wait_mode_name(enum wait_mode mode)
+{
+	return waits[mode];
 }
 
 static int process_option(void *data, const char *arg, int key, struct fuse_args *out)
@@ -204,7 +214,6 @@ static int convert(struct options *options, const struct raw *raw)
 	static const char *const caches[] = { "never", "auto", "always", NULL };
 	static const char *const overflows[] = { "block", "drop", NULL };
 	static const char *const loads[] = { "live", "end", NULL };
-	static const char *const waits[] = { "auto", "pool", "sleep", "poll", "follow", NULL };
 	static const char *const datas[] = { "none", "full", NULL };
 	int cache = -1, overflow = OVERFLOW_BLOCK, load = LOAD_LIVE, data = DATA_NONE, wait = WAIT_AUTO, err;
 	double threads = DEFAULT_THREADS, ready_fd = -1, keep_runs = 0, readahead = 0;

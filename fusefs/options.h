@@ -32,6 +32,7 @@ struct options {
 	unsigned int dir_readahead;	    /* threads that read ahead directories; 0: off */
 	int ready_fd;			    /* -1: nobody waits */
 	int norecord;
+	int noflush;
 	int foreground, debug, singlethread;
 	int show_help, show_version;
 	bool in_place;	  /* SOURCE is MOUNTPOINT */
@@ -48,5 +49,6 @@ void options_free(struct options *options);
 void options_help(void);
 
 const char *cache_mode_name(enum cache_mode mode);
+const char *wait_mode_name(enum wait_mode mode);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <sys/utsname.h>
 
+#include "mode.h"
 #include "mountinfo.h"
 #include "trace.h"
 
@@ -12,6 +13,7 @@ int runinfo_write(struct fs *fs, struct trace *trace, int64_t run)
 	static const char *const datas[] = { "none", "full" };
 	const struct options *o = &fs->options;
 	const struct mountinfo *mount = mountinfo_of_fd(fs->source_mounts, fs->source_fd);
+	auto_free char *modes = mode_names(o->noflush ? MODE_BIT(MODE_NOFLUSH) : 0);
 	struct utsname system;
 	int err = 0;
 
@@ -27,6 +29,8 @@ int runinfo_write(struct fs *fs, struct trace *trace, int64_t run)
 		{ "load", loads[o->load] },
 		{ "data", datas[o->data] },
 		{ "transport", "dev" },
+		{ "wait", wait_mode_name(o->wait) },
+		{ "modes", modes },
 		{ "mount_options", o->mount_text },
 		{ "kernel", system.release },
 		{ "machine", system.machine },

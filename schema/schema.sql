@@ -39,6 +39,8 @@ CREATE TABLE run (
     data            TEXT,               -- 'none', 'full'
     threads         INTEGER,            -- most worker threads at once
     transport       TEXT,               -- 'dev' (/dev/fuse)
+    wait            TEXT,               -- how a worker waits: 'auto', 'pool', 'sleep', 'poll', 'follow'
+    modes           TEXT,               -- in which requests never arrive, names joined by ' ': schema/mode.c
     capabilities_offered TEXT,          -- by the kernel, names joined by ' '
     capabilities_taken   TEXT,
     mount_options   TEXT,               -- of the FUSE mount
