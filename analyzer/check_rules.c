@@ -40,8 +40,6 @@ static const struct rule rules[] = {
 		   " WHERE run IN (SELECT id FROM run WHERE state IN ('done', 'recovered')) GROUP BY run" },
 	{ "clock", "SELECT run, count(*), 'clock readings go backwards' FROM clock_anchor"
 		   " WHERE before_ns > after_ns GROUP BY run" },
-	{ "references", "SELECT id >> 40, count(*), 'there is no such run, but table git_op has rows of it' FROM git_op"
-			" WHERE id >> 40 NOT IN (SELECT id FROM run) GROUP BY 1" },
 	{ "initial", "SELECT i.run, count(*), format('found by operations that never were, such as %d', max(i.seq))"
 		     " FROM initial AS i JOIN run AS r ON r.id = i.run WHERE i.seq < 0 OR i.seq > r.requests GROUP BY i.run" },
 	{ "initial", "SELECT run, count(*), 'sizes or numbers of links are negative' FROM initial"
@@ -71,6 +69,10 @@ static const struct reference {
 	{ "git_region", "phase", "git_phase", "id", true },
 	{ "git_child", "command", "git_command", "id" },
 	{ "git_event", "command", "git_command", "id" },
+	{ "git_range", "process", "process", "id" },
+	{ "git_range", "command", "git_command", "id" },
+	{ "git_range", "region", "git_region", "id" },
+	{ "git_range", "phase", "git_phase", "id", true },
 	{ "git_span", "command", "git_command", "id" },
 	{ "git_span", "region", "git_region", "id" },
 	{ "git_span", "phase", "git_phase", "id", true },

@@ -44,11 +44,9 @@ static int write_line(struct export *export, const struct strbuf *line)
  */
 static const char folded_sql[] =
 	"WITH summed AS ("
-	"SELECT g.phase, g.command, op.process, op.op, op.path,"
-	"       sum(CASE :weight WHEN 'fs' THEN op.fs_ns WHEN 'dur' THEN op.dur_ns ELSE 1 END) AS "
-	"weight"
-	"  FROM op LEFT JOIN git_op AS g ON g.id = op.run * 1099511627776 + op.seq"
-	" WHERE op.run = :run GROUP BY 1, 2, 3, 4, 5),"
+	"SELECT phase, command, process, op, path,"
+	"       sum(CASE :weight WHEN 'fs' THEN fs_ns WHEN 'dur' THEN dur_ns ELSE 1 END) AS weight"
+	"  FROM git_op WHERE run = :run GROUP BY 1, 2, 3, 4, 5),"
 	" named AS ("
 	"SELECT coalesce((SELECT name FROM git_phase WHERE id = s.phase), 'unknown') AS phase,"
 	"       coalesce((SELECT argv FROM git_command AS c WHERE c.run = :run AND c.id = "

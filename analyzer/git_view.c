@@ -221,7 +221,7 @@ static void read_row(struct git_view *view, const struct trace_stmt *stmt, struc
 		.dur_ns = trace_column_int(stmt, 2),
 		.fs_ns = trace_column_int(stmt, 3),
 		.error = trace_column_int(stmt, 4),
-		.git_directory = in_git_directory(view, trace_column_int(stmt, 6)),
+		.git_directory = phase == GIT_CHECKOUT && in_git_directory(view, trace_column_int(stmt, 6)),
 		.missing = trace_column_int(stmt, 7),
 		.phase = &view->phases[phase > 0 && phase < GIT_PHASES ? phase : 0],
 	};
@@ -270,10 +270,8 @@ static int pass(struct trace *trace, struct git_view *view)
 	int err = prepare(trace, view->run, "SELECT start_ns, end_ns, phase FROM git_span WHERE run = ? ORDER BY start_ns", &stmt);
 
 	err = err ?: prepare(trace, view->run,
-			     "SELECT op.op, op.start_ns, op.dur_ns, op.fs_ns, op.result < 0, g.phase,"
-			     " CASE g.phase WHEN 10 THEN op.path END, op.result = -2"
-			     " FROM op LEFT JOIN git_op AS g ON g.id = op.run * 1099511627776 + op.seq"
-			     " WHERE op.run = ? ORDER BY op.run, op.seq", &ops);
+			     "SELECT op, start_ns, dur_ns, fs_ns, result < 0, phase, path, result = -2"
+			     " FROM git_op WHERE run = ? ORDER BY run, seq", &ops);
 	if (err < 0)
 		return err;
 	spans.stmt = stmt;

@@ -7,6 +7,7 @@
 #include <sys/utsname.h>
 
 #include "base.h"
+#include "map64.h"
 #include "mountinfo.h"
 
 /* --- rows that are taken over as they are ------------------------------------------------------------------------ */
@@ -85,7 +86,7 @@ static int copy_tables(struct trace *from, struct trace *into, int64_t original,
 
 /* --- operations -------------------------------------------------------------------------------------------------- */
 
-/* A row of git_span, or of git_op; ids of -1: NULL. */
+/* A row of git_span, or of git_range; ids of -1: NULL. */
 struct span {
 	int64_t start_ns, command, region, phase; /* phase 0: none yet */
 };
@@ -96,6 +97,7 @@ struct copier {
 	struct trace_stmt *row, *phase, *add_link, *add_phase, *add_span;
 	int64_t original, run;
 	struct span span; /* in the foreground now */
+	struct map64 ranges; /* by process: the seq of the original's row of git_range that was copied last */
 };
 
 static int copier_open(struct copier *c)
@@ -108,9 +110,11 @@ static int copier_open(struct copier *c)
 		struct trace_stmt **stmt;
 	} all[] = {
 		{ c->from, row, &c->row },
-		{ c->from, "SELECT command, region, phase FROM git_op WHERE id = ?", &c->phase },
+		{ c->from, "SELECT command, region, phase, seq FROM git_range WHERE run = ? AND process = ? AND seq <= ?"
+			   " ORDER BY seq DESC LIMIT 1", &c->phase },
 		{ c->into, "INSERT INTO replayed (run, seq, original, expected) VALUES (?, ?, ?, ?)", &c->add_link },
-		{ c->into, "INSERT INTO git_op (id, command, region, phase) VALUES (?, ?, ?, ?)", &c->add_phase },
+		{ c->into, "INSERT INTO git_range (run, process, seq, command, region, phase)"
+			   " VALUES (?, ?, ?, ?, ?, ?)", &c->add_phase },
 		{ c->into, "INSERT INTO git_span (run, start_ns, end_ns, command, region, phase)"
 			   " VALUES (?, ?, ?, ?, ?, ?)", &c->add_span },
 	};
@@ -128,6 +132,7 @@ static void copier_close(struct copier *c)
 	trace_finalize(c->add_link);
 	trace_finalize(c->add_phase);
 	trace_finalize(c->add_span);
+	map64_free(&c->ranges);
 }
 
 static int add_op(struct copier *c, const struct action *a, const struct outcome *o, uint64_t seq)
@@ -179,16 +184,22 @@ static int bind_or_null(struct trace_stmt *stmt, int index, int64_t value)
 	return value < 0 ? 0 : trace_bind_int(stmt, index, value);
 }
 
-/* As in the view git_ops: run * 2^40 + seq. */
-static int add_phase(struct copier *c, const struct span *span, uint64_t seq)
+/* `original`: where in the recording the process began with it. A row only where it goes on with something else. */
+static int add_phase(struct copier *c, const struct span *span, int64_t process, int64_t original, uint64_t seq)
 {
+	uint64_t last;
 	int err;
 
+	if (map64_get(&c->ranges, (uint64_t)process, &last) && last == (uint64_t)original)
+		return 0;
 	trace_reset(c->add_phase);
-	err = trace_bind_int(c->add_phase, 1, (c->run << 40) + (int64_t)seq);
-	err = err ?: bind_or_null(c->add_phase, 2, span->command);
-	err = err ?: bind_or_null(c->add_phase, 3, span->region);
-	err = err ?: trace_bind_int(c->add_phase, 4, span->phase);
+	err = map64_set(&c->ranges, (uint64_t)process, (uint64_t)original);
+	err = err ?: trace_bind_int(c->add_phase, 1, c->run);
+	err = err ?: trace_bind_int(c->add_phase, 2, process);
+	err = err ?: trace_bind_int(c->add_phase, 3, (int64_t)seq);
+	err = err ?: bind_or_null(c->add_phase, 4, span->command);
+	err = err ?: bind_or_null(c->add_phase, 5, span->region);
+	err = err ?: trace_bind_int(c->add_phase, 6, span->phase);
 	return err ?: trace_step(c->add_phase);
 }
 
@@ -222,14 +233,16 @@ static int add_story(struct copier *c, const struct action *a, const struct outc
 	int err;
 
 	trace_reset(c->phase);
-	err = trace_bind_int(c->phase, 1, (c->original << 40) + a->seq);
+	err = trace_bind_int(c->phase, 1, c->original);
+	err = err ?: trace_bind_int(c->phase, 2, a->process);
+	err = err ?: trace_bind_int(c->phase, 3, a->seq);
 	err = err ?: trace_step(c->phase);
 	if (err <= 0)
 		return err; /* it has not been attributed */
 	now.command = id_or_none(c->phase, 0);
 	now.region = id_or_none(c->phase, 1);
 	now.phase = trace_column_int(c->phase, 2);
-	err = add_phase(c, &now, seq);
+	err = add_phase(c, &now, a->process, trace_column_int(c->phase, 3), seq);
 	if (err < 0 || (now.command == c->span.command && now.region == c->span.region && now.phase == c->span.phase))
 		return err;
 	err = end_span(c, o->start_ns);

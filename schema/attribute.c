@@ -8,13 +8,19 @@
 #include "attribute_internal.h"
 #include "base.h"
 
-#define RUN_SHIFT 40	  /* of git_op.id, as in schema.sql */
 #define BATCH 200000
 #define AFTERWARDS_NS 1000000 /* a process may still do something after it has told its end */
 #define DEEPEST 64	  /* of programs that start programs */
 
+/* A row of git_range; ids are 0 where there is none. */
+struct range {
+	int64_t process, command, region;
+	int phase; /* 0: no row yet */
+};
+
 struct who {
 	int64_t id, pid, ppid;
+	struct range range; /* that its operations are in by now */
 	bool git;  /* by its name */
 	bool hook; /* a hook, or started by one */
 	struct git_command **commands; /* of its pid, by start */
@@ -27,6 +33,7 @@ struct attribution {
 	struct git_story story;
 	struct who *who; /* by id */
 	size_t n_who;
+	struct range stray; /* of operations whose process is not there */
 	unsigned char *path_phase; /* by path id */
 	int64_t n_paths;
 };
@@ -159,22 +166,32 @@ static struct git_command *command_at(const struct who *who, int64_t time)
 	return found && time <= found->end_ns + AFTERWARDS_NS ? found : NULL;
 }
 
-static int bind_row(struct trace_stmt *insert, const struct git_command *command, const struct git_region *region,
-	int phase)
+/* A row only where something changes: most operations of a process belong where the one before does. */
+static int begin_range(struct attribution *a, struct trace_stmt *insert, int64_t seq, const struct range *range,
+	struct range *current)
 {
-	int err = trace_bind_int(insert, 4, phase);
+	int err;
 
-	if (command)
-		err = err ?: trace_bind_int(insert, 2, command->id);
-	if (region)
-		err = err ?: trace_bind_int(insert, 3, region->id);
-	return err;
+	if (current->phase == range->phase && current->command == range->command && current->region == range->region &&
+		current->process == range->process)
+		return 0;
+	*current = *range;
+	trace_reset(insert);
+	err = trace_bind_int(insert, 1, a->run);
+	err = err ?: trace_bind_int(insert, 2, range->process);
+	err = err ?: trace_bind_int(insert, 3, seq);
+	if (range->command)
+		err = err ?: trace_bind_int(insert, 4, range->command);
+	if (range->region)
+		err = err ?: trace_bind_int(insert, 5, range->region);
+	err = err ?: trace_bind_int(insert, 6, range->phase);
+	return err ?: trace_step(insert);
 }
 
 static int attribute_op(struct attribution *a, const struct trace_stmt *op, struct trace_stmt *insert)
 {
 	int64_t process = trace_column_int(op, 2), time = trace_column_int(op, 1), path = trace_column_int(op, 3);
-	const struct who *who = array_find(&process, a->who, a->n_who, sizeof(*a->who), compare_who);
+	struct who *who = array_find(&process, a->who, a->n_who, sizeof(*a->who), compare_who);
 	struct git_command *command = who ? command_at(who, time) : NULL;
 	struct git_region *region = command ? git_region_at(command, time) : NULL;
 	int phase = git_phase_of(command, region);
@@ -190,9 +207,9 @@ static int attribute_op(struct attribution *a, const struct trace_stmt *op, stru
 			who && who->pid == 0	     ? PHASE_KERNEL :
 			who && who->hook	     ? PHASE_HOOKS :
 						       PHASE_OTHER_PROGRAMS;
-	trace_reset(insert);
-	return trace_bind_int(insert, 1, (a->run << RUN_SHIFT) + trace_column_int(op, 0)) ?:
-		       bind_row(insert, command, region, phase) ?: trace_step(insert);
+	return begin_range(a, insert, trace_column_int(op, 0),
+		&(struct range){ process, command ? command->id : 0, region ? region->id : 0, phase },
+		who ? &who->range : &a->stray);
 }
 
 /* Up to BATCH operations after *seq, in the caller's transaction. 1: there may be more; 0: that was all. */
@@ -221,7 +238,8 @@ static int attribute_ops(struct attribution *a)
 		"SELECT seq, start_ns, process, coalesce(path, -1) FROM op WHERE run = ? AND seq > ?"
 		" ORDER BY run, seq LIMIT ?", &ops, NULL);
 
-	more = more ?: trace_prepare(a->trace, "INSERT INTO git_op (id, command, region, phase) VALUES (?, ?, ?, ?)",
+	more = more ?: trace_prepare(a->trace,
+			       "INSERT INTO git_range (run, process, seq, command, region, phase) VALUES (?, ?, ?, ?, ?, ?)",
 			       &insert, NULL);
 	while (more >= 0 && (more = attribute_batch(a, ops, insert, &seq)) == 1) {
 		/* recorders of other runs get at the database in between */
@@ -234,12 +252,10 @@ static int attribute_ops(struct attribution *a)
 
 static int clear(struct attribution *a)
 {
-	struct trace_stmt auto_stmt *ops = NULL, auto_stmt *spans = NULL;
-	int err = trace_prepare(a->trace, "DELETE FROM git_op WHERE id >= ? AND id < ?", &ops, NULL);
+	struct trace_stmt auto_stmt *ranges = NULL, auto_stmt *spans = NULL;
+	int err = prepare_for_run(a->trace, a->run, "DELETE FROM git_range WHERE run = ?", &ranges);
 
-	err = err ?: trace_bind_int(ops, 1, a->run << RUN_SHIFT);
-	err = err ?: trace_bind_int(ops, 2, (a->run + 1) << RUN_SHIFT);
-	err = err ?: trace_step(ops);
+	err = err ?: trace_step(ranges);
 	err = err ?: prepare_for_run(a->trace, a->run, "DELETE FROM git_span WHERE run = ?", &spans);
 	return err ?: trace_step(spans);
 }

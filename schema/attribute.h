@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * attribute.h - which git command, region and phase each operation of a run belongs to: fills git_op and git_span from
+ * attribute.h - which git command, region and phase each operation of a run belongs to: fills git_range and git_span from
  * git_command, git_region and git_child, when a run has ended. Also for runs in which git told nothing: then programs
  * and paths decide.
  */

@@ -336,13 +336,17 @@ INSERT INTO git_phase VALUES
     (19, 'maintenance',        'gc, repack, prune and the like, commit-graph, multi-pack-index'),
     (20, 'worktree',           'files of the worktree, outside the above');
 
--- Which command and region each operation belongs to: one row per operation, made when the run has ended.
-CREATE TABLE git_op (
-    id      INTEGER PRIMARY KEY,        -- run * 2^40 + seq: a table in the order of `op` is quickly joined
+-- Which command and region operations belong to, made when the run has ended: those of a process from `seq` on, up to the
+-- next row of it. The view `git_op` has them by operation.
+CREATE TABLE git_range (
+    run     INTEGER NOT NULL REFERENCES run (id),
+    process INTEGER NOT NULL,
+    seq     INTEGER NOT NULL,           -- of the first operation
     command INTEGER,                    -- git_command; NULL: not a git command's
     region  INTEGER,                    -- git_region, innermost; may be one of the parent command's
-    phase   INTEGER NOT NULL            -- git_phase
-) STRICT;
+    phase   INTEGER NOT NULL,           -- git_phase
+    PRIMARY KEY (run, process, seq)
+) STRICT, WITHOUT ROWID;
 
 -- What was in the foreground: covers the time of the run's command (or of the run) without gap or overlap. Where several
 -- processes work at once it is what began last; the serving side of a transfer gives way.

@@ -21,8 +21,7 @@ static int read_statements(struct trace *trace, struct strbuf *sql)
 		return err;
 	while ((got = trace_step(stmt)) == 1)
 		strbuf_addf(sql, "DELETE FROM %s WHERE run = ?1;", trace_column_text(stmt, 0));
-	strbuf_addf(sql, "DELETE FROM git_op WHERE id >= ?1 << 40 AND id < (?1 + 1) << 40;" /* has its run in its id */
-			 "DELETE FROM run WHERE id = ?1");
+	strbuf_addf(sql, "DELETE FROM run WHERE id = ?1");
 	return got < 0 ? got : sql->failed ? -ENOMEM : 0;
 }
 

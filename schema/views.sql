@@ -118,6 +118,18 @@ SELECT run, id,
        END AS phase
   FROM path_class;
 
+-- The table `op` with git_range's ids: scalar subqueries again, as most questions are about one of them. NULL: the run
+-- has not been attributed.
+CREATE VIEW git_op AS
+SELECT o.*,
+       (SELECT r.command FROM git_range AS r WHERE r.run = o.run AND r.process = o.process AND r.seq <= o.seq
+         ORDER BY r.seq DESC LIMIT 1) AS command,
+       (SELECT r.region FROM git_range AS r WHERE r.run = o.run AND r.process = o.process AND r.seq <= o.seq
+         ORDER BY r.seq DESC LIMIT 1) AS region,
+       (SELECT r.phase FROM git_range AS r WHERE r.run = o.run AND r.process = o.process AND r.seq <= o.seq
+         ORDER BY r.seq DESC LIMIT 1) AS phase
+  FROM op AS o;
+
 -- The operations with git's story: `command` is the argv of the git process or of the other program, `region` the
 -- innermost region with those around it.
 CREATE VIEW git_ops AS
@@ -129,7 +141,8 @@ SELECT o.*,
        (SELECT r.path FROM git_region AS r WHERE r.run = o.run AND r.id = g.region) AS region,
        (SELECT f.name FROM git_phase AS f WHERE f.id = g.phase) AS phase,
        g.command AS command_id, g.region AS region_id, g.phase AS phase_id
-  FROM ops AS o LEFT JOIN git_op AS g ON g.id = o.run * 1099511627776 + o.seq;
+  FROM ops AS o LEFT JOIN git_range AS g ON g.run = o.run AND g.process = o.process
+   AND g.seq = (SELECT max(r.seq) FROM git_range AS r WHERE r.run = o.run AND r.process = o.process AND r.seq <= o.seq);
 
 -- One row per change of a counter of the machine; 'counter' values are cumulative, 'gauge' values are levels.
 CREATE VIEW host_sample AS

@@ -5,13 +5,12 @@
 --    filesystem; 'about' says what the phase is.
 WITH spans AS (SELECT phase, sum(end_ns - start_ns) AS wall_ns FROM git_span WHERE run = :run GROUP BY phase),
 requests AS (
-    SELECT g.phase, count(*) AS n, sum(o.result < 0) AS errors,
+    SELECT phase, count(*) AS n, sum(o.result < 0) AS errors,
            sum(o.result >= 0 AND o.op = (SELECT code FROM op_type WHERE name = 'create')) AS created,
            sum(CASE WHEN o.result > 0 AND o.op = (SELECT code FROM op_type WHERE name = 'read') THEN o.result ELSE 0 END) AS read,
            sum(CASE WHEN o.result > 0 AND o.op = (SELECT code FROM op_type WHERE name = 'write') THEN o.result ELSE 0 END) AS written,
            sum(o.fs_ns) AS fs_ns, sum(o.dur_ns) AS dur_ns
-      FROM op AS o JOIN git_op AS g ON g.id = o.run * 1099511627776 + o.seq
-     WHERE o.run = :run GROUP BY g.phase)
+      FROM git_op AS o WHERE run = :run GROUP BY phase)
 SELECT p.name AS phase, coalesce(s.wall_ns, 0) AS wall_ns, coalesce(n, 0) AS requests, coalesce(errors, 0) AS errors,
        coalesce(created, 0) AS created, coalesce(read, 0) AS bytes_read, coalesce(written, 0) AS bytes_written,
        coalesce(fs_ns, 0) AS fs_ns, 1.0 * coalesce(fs_ns, 0) / nullif(sum(fs_ns) OVER (), 0) AS share,

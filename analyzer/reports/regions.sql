@@ -7,9 +7,7 @@ WITH times AS (
     SELECT path, count(*) AS regions, sum(end_ns - start_ns) AS total_ns, max(end_ns - start_ns) AS longest_ns
       FROM git_region WHERE run = :run GROUP BY path),
 by_region AS (
-    SELECT g.region, count(*) AS n, sum(o.fs_ns) AS fs_ns, sum(o.dur_ns) AS dur_ns
-      FROM op AS o JOIN git_op AS g ON g.id = o.run * 1099511627776 + o.seq
-     WHERE o.run = :run AND g.region IS NOT NULL GROUP BY g.region),
+    SELECT region, count(*) AS n, sum(fs_ns) AS fs_ns, sum(dur_ns) AS dur_ns FROM git_op WHERE run = :run GROUP BY region),
 requests AS (
     SELECT r.path, sum(n) AS n, sum(fs_ns) AS fs_ns, sum(dur_ns) AS dur_ns
       FROM by_region AS b JOIN git_region AS r ON r.run = :run AND r.id = b.region GROUP BY r.path)

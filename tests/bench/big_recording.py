@@ -72,9 +72,9 @@ def git_tells(tape):
     tape.db.executemany("INSERT INTO git_region VALUES (1, ?, ?, NULL, ?, 'main', 1, ?, ?, NULL, 0, ?, ?)", [
         (1, 1, 10, "unpack_trees", "unpack_trees", tape.now, "unpack_trees/unpack_trees"),
         (2, 3, 12, "index", "refresh", tape.now, "index/refresh")])
-    tape.db.execute("INSERT INTO git_op SELECT run * 1099511627776 + seq, CASE WHEN process = 2 THEN 2 WHEN process > 6 THEN 3 ELSE 1 END,"
-                    " CASE WHEN process > 6 THEN 2 WHEN process > 2 THEN 1 END,"
-                    " CASE WHEN process = 1 THEN 5 WHEN process = 2 THEN 8 WHEN process > 6 THEN 12 ELSE 10 END FROM op")
+    tape.db.execute("INSERT INTO git_range SELECT run, id, 1, CASE WHEN id = 2 THEN 2 WHEN id > 6 THEN 3 ELSE 1 END,"
+                    " CASE WHEN id > 6 THEN 2 WHEN id > 2 THEN 1 END,"
+                    " CASE WHEN id = 1 THEN 5 WHEN id = 2 THEN 8 WHEN id > 6 THEN 12 ELSE 10 END FROM process")
     tape.db.execute("INSERT INTO git_span VALUES (1, 0, ?, 1, 1, 10)", (tape.now,))
 
 

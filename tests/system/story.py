@@ -120,7 +120,7 @@ def git_tells(tape):
     tape.db.executemany("INSERT INTO git_span VALUES (?, ?, ?, ?, ?, ?)", [
         (run, 0, 880 * US, 1, None, 5), (run, 880 * US, 8000 * US, 2, None, 8), (run, 8000 * US, 8663 * US, 1, 1, 10),
         (run, 8663 * US, 9600 * US, None, None, 1), (run, 9600 * US, 10420 * US, 3, 3, 12), (run, 10420 * US, tape.now, None, None, 1)])
-    tape.db.execute("INSERT INTO git_op SELECT run * 1099511627776 + seq,"
+    tape.db.execute("INSERT INTO git_range SELECT run, process, seq,"
                     " CASE process WHEN 1 THEN 1 WHEN 2 THEN 2 WHEN 5 THEN NULL ELSE 3 END,"
                     " CASE WHEN process = 1 AND start_ns >= 8010000 THEN 1 WHEN process IN (3, 4) AND start_ns < 9780000 THEN 3 END,"
                     " CASE process WHEN 1 THEN CASE WHEN start_ns >= 8010000 THEN 10 ELSE 5 END WHEN 2 THEN 8 WHEN 5 THEN 1 ELSE 12 END"

@@ -43,7 +43,7 @@ PLANTED = {
     "initial objects from nowhere": ("initial", "UPDATE initial SET seq = 1000000", "never were"),
     "git's regions without a command": ("references", "INSERT INTO git_region VALUES (1, 999999, 777777, NULL, NULL, 'main', 1, 'a', 'b',"
                                         " NULL, 0, 1, 'a/b')", "git_region"),
-    "git's share of a run that is gone": ("references", "INSERT INTO git_op VALUES ((9 << 40) + 1, NULL, NULL, 1)", "git_op"),
+    "git's share of a run that is gone": ("references", "INSERT INTO git_range VALUES (9, 1, 1, NULL, NULL, 1)", "git_range"),
     "contents are gone": ("references", "INSERT INTO data VALUES (1, 5, 0, 10, x'00')", "content"),
     "values of no counter": ("references", "INSERT INTO host_value VALUES (1, 55, 0, 1)", "counter"),
     "marks are left": ("marks", "INSERT INTO spool_mark VALUES (1, 0, 1, 100)", "marks"),

@@ -202,6 +202,9 @@ def test_a_replay_is_a_run_of_its_own(box, repository):
                        " JOIN op AS o ON o.run = 1 AND o.seq = r.original"
                        " WHERE a.op <> o.op OR a.path <> o.path OR r.expected <> o.result").fetchone()[0]
     assert wrong == 0
+    told = "SELECT count(*) FROM replayed AS r JOIN git_ops AS a ON a.run = r.run AND a.seq = r.seq" \
+           " JOIN git_ops AS o ON o.run = 1 AND o.seq = r.original WHERE (a.phase, a.command) IS "
+    assert db.execute(told + "(o.phase, o.command)").fetchone()[0] == summary["issued"]
     assert run(FSTAPE, "git", "--run", "again", into).stderr == ""
     assert "create" in run(FSTAPE, "stats", "--run", "again", into).stdout
 

@@ -159,6 +159,7 @@ static void operations_go_to_command_region_and_phase(void **state)
 	add_op(&t, 7, 5, 980, "c/.git/index.lock");
 	add_op(&t, 8, 1, 2000, "c/.git/other"); /* released late: still its command's */
 	add_op(&t, 9, 1, 50, "c/.git/config");	/* before git told that it began */
+	add_op(&t, 10, 4, 990, "c/.git/HEAD");	/* goes on, with others' in between */
 	assert_int_equal(import(&t, NULL, 0), 0);
 	end(&t);
 	assert_op(&t, 1, "git clone a b", "unpack_trees/unpack_trees > unpack_trees/traverse_trees", "checkout");
@@ -170,6 +171,8 @@ static void operations_go_to_command_region_and_phase(void **state)
 	assert_op(&t, 7, "git", "NULL", "write index");
 	assert_op(&t, 8, "git clone a b", "NULL", "git, other");
 	assert_op(&t, 9, "git clone a b", "NULL", "refs and config");
+	assert_op(&t, 10, "cp", "NULL", "other programs");
+	assert_int_equal(db_int(t.scratch->db, "SELECT count(*) FROM git_range"), 9);
 }
 
 static void spans_cover_the_run_without_gap(void **state)
@@ -322,7 +325,6 @@ static void views_of_the_file_do_not_count(void **state)
 	assert_op(&t, 1, "git clone a b", "unpack_trees/unpack_trees > unpack_trees/traverse_trees", "checkout");
 }
 
-/* git_op has no column `run`: its number says whose it is. */
 static void deleting_old_runs_takes_their_attribution_along(void **state)
 {
 	struct story_test t;
@@ -338,8 +340,8 @@ static void deleting_old_runs_takes_their_attribution_along(void **state)
 	assert_int_equal(attribute_run(t.trace, t.run), 0);
 	assert_int_equal(trace_runs_rotate(t.trace, 1), 1);
 	end(&t);
-	assert_int_equal(db_int(t.scratch->db, "SELECT count(*) FROM git_op"), 1);
-	assert_true(db_int(t.scratch->db, "SELECT id >> 40 FROM git_op") == first + 1);
+	assert_int_equal(db_int(t.scratch->db, "SELECT count(*) FROM git_range"), 1);
+	assert_true(db_int(t.scratch->db, "SELECT run FROM git_range") == first + 1);
 }
 
 /* What a dead `record` left: a directory in the spool, of a run that is finished. */

@@ -48,7 +48,7 @@ static void the_oldest_that_have_ended_go(void **state)
 	add_run(scratch, "old", 120000, true); /* more than one transaction's */
 	add_run(scratch, "new", 10, true);
 	add_run(scratch, "newest", 10, true);
-	db_exec(scratch->db, "INSERT INTO git_op (id, phase) VALUES ((2 << 40) + 999999, 1), ((4 << 40) + 999999, 1);"
+	db_exec(scratch->db, "INSERT INTO git_range (run, process, seq, phase) VALUES (2, 1, 999999, 1), (4, 1, 999999, 1);"
 			     " INSERT INTO data VALUES (2, 1, 0, 1, x'01'), (4, 1, 0, 1, x'02'), (2, 2, 0, 1, x'02');"
 			     " INSERT INTO content VALUES (x'01', 1, 0, x'aa'), (x'02', 1, 0, x'bb')");
 	assert_int_equal(rotate(scratch, 4), 0);
@@ -59,8 +59,8 @@ static void the_oldest_that_have_ended_go(void **state)
 	assert_int_equal(db_int(scratch->db, "SELECT count(*) FROM path WHERE run NOT IN (1, 4)"), 0);
 	assert_int_equal(db_int(scratch->db, "SELECT count(*) FROM process WHERE run NOT IN (1, 4)"), 0);
 	assert_int_equal(db_int(scratch->db, "SELECT count(*) FROM clock_anchor"), 2);
-	assert_int_equal(db_int(scratch->db, "SELECT count(*) FROM git_op WHERE id >> 40 <> 4"), 0);
-	assert_int_equal(db_int(scratch->db, "SELECT count(*) > 0 FROM git_op"), 1);
+	assert_int_equal(db_int(scratch->db, "SELECT count(*) FROM git_range WHERE run <> 4"), 0);
+	assert_int_equal(db_int(scratch->db, "SELECT count(*) > 0 FROM git_range"), 1);
 	assert_int_equal(db_int(scratch->db, "SELECT count(*) FROM data"), 1);
 	assert_int_equal(db_int(scratch->db, "SELECT count(*) FROM content"), 2); /* who is alive may be about to refer to it */
 	assert_int_equal(rotate(scratch, 0), 1); /* that which has not ended stays */
