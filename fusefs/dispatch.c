@@ -42,7 +42,7 @@ static void note_process(struct fs *fs, enum op_id op, struct call *c)
 	else if (c->tid == 0 && c->node)
 		c->process = c->node->process;
 	if (!c->process)
-		c->process = who_is(fs, c->tid, c->uid, c->gid, limited, &uid, &gid);
+		c->process = who_is(fs, c->tid, c->uid, c->gid, limited, c->start_ns, &uid, &gid);
 	c->other_ids = c->tid && (uid != c->uid || gid != c->gid);
 }
 
@@ -99,7 +99,7 @@ static void record_data(struct fs *fs, enum op_id op, const struct call *c, int6
 		record_copied(fs, c, result);
 }
 
-static void record(struct fs *fs, enum op_id op, struct call *c, int64_t result)
+static void record(struct fs *fs, enum op_id op, const struct op_desc *desc, struct call *c, int64_t result)
 {
 	struct event event = {
 		.seq = c->seq,
@@ -122,7 +122,7 @@ static void record(struct fs *fs, enum op_id op, struct call *c, int64_t result)
 
 	record_data(fs, op, c, result);
 	event.dur_ns = recorder_now(fs->recorder) - c->start_ns;
-	if (op_get(op)->cols & COL_PARENT && op != OP_lookup)
+	if (desc->cols & COL_PARENT && op != OP_lookup)
 		event.mode &= ~c->umask;
 	recorder_event(fs->recorder, &event, args);
 }
@@ -139,11 +139,11 @@ static int reply_error(struct fs *fs, fuse_req_t req, enum op_id op, struct call
 	return 0;
 }
 
-static int reply(struct fs *fs, fuse_req_t req, enum op_id op, struct call *c, int64_t result)
+static int reply(struct fs *fs, fuse_req_t req, enum op_id op, const struct op_desc *desc, struct call *c, int64_t result)
 {
-	if (result < 0 && op_get(op)->reply != REPLY_NONE)
+	if (result < 0 && desc->reply != REPLY_NONE)
 		return reply_error(fs, req, op, c, result);
-	switch (op_get(op)->reply) {
+	switch (desc->reply) {
 	case REPLY_NONE:
 		fuse_reply_none(req);
 		return 0;
@@ -194,9 +194,11 @@ static void undo(struct fs *fs, enum op_id op, struct call *c)
 
 static void finish(struct fs *fs, fuse_req_t req, enum op_id op, struct call *c, int64_t result)
 {
+	const struct op_desc *desc = op_get(op);
+
 	if (fs->recorder)
-		record(fs, op, c, result);
-	if (reply(fs, req, op, c, result) < 0 && result >= 0)
+		record(fs, op, desc, c, result);
+	if (reply(fs, req, op, desc, c, result) < 0 && result >= 0)
 		undo(fs, op, c);
 }
 
@@ -205,20 +207,24 @@ void dispatch_complete(fuse_req_t req, enum op_id op, struct call *c, int64_t re
 	finish(c->mount->fs, req, op, c, result);
 }
 
+/* The set-gid bit of a file that its group may not execute. */
+static bool has_idle_setgid(struct fs *fs, struct node *node)
+{
+	struct call aside = {}; /* our look at it is not the operation's time */
+	struct inode_info info;
+
+	return node_stat(fs, &aside, node, &info) == 0 && (info.stat.st_mode & (S_ISGID | S_IXGRP)) == S_ISGID;
+}
+
 /*
  * Whether a caller without CAP_FSETID may keep the set-gid bit by being in the file's group: where the group may not
  * execute, and where a new access control list is about to change the mode.
  */
 static bool is_groups_affair(struct fs *fs, enum op_id op, const struct call *c)
 {
-	struct call aside = {}; /* our look at it is not the operation's time */
-	struct inode_info info;
-	struct node *node = op == OP_copy_file_range ? c->fh2->node : c->node;
-
 	if (op == OP_setxattr)
 		return c->uid != 0 && strcmp(c->name, "system.posix_acl_access") == 0;
-	return c->kill_suidgid && node_stat(fs, &aside, node, &info) == 0 &&
-	       (info.stat.st_mode & (S_ISGID | S_IXGRP)) == S_ISGID;
+	return c->kill_suidgid && has_idle_setgid(fs, op == OP_copy_file_range ? c->fh2->node : c->node);
 }
 
 /* The caller's supplementary groups. Not fuse_req_getgroups(): that of libfuse 3.14 reads beyond its buffer. */

@@ -13,14 +13,31 @@
 
 static _Thread_local struct strbuf text;
 
+/* No printf here: these are written while a client waits. */
+static void add_key(const char *key)
+{
+	strbuf_add(&text, text.len ? ",\"" : "{\"", 2);
+	strbuf_add(&text, key, strlen(key));
+	strbuf_add(&text, "\":", 2);
+}
+
 static void add_int(const char *key, int64_t value)
 {
-	strbuf_addf(&text, "%s\"%s\":%" PRId64, text.len ? "," : "{", key, value);
+	uint64_t left = value < 0 ? -(uint64_t)value : (uint64_t)value;
+	char digits[24], *at = digits + sizeof(digits);
+
+	do
+		*--at = (char)('0' + left % 10);
+	while (left /= 10);
+	if (value < 0)
+		*--at = '-';
+	add_key(key);
+	strbuf_add(&text, at, (size_t)(digits + sizeof(digits) - at));
 }
 
 static void add_text(const char *key, const char *value)
 {
-	strbuf_addf(&text, "%s\"%s\":", text.len ? "," : "{", key);
+	add_key(key);
 	strbuf_add_json(&text, value, strlen(value));
 }
 
@@ -30,10 +47,11 @@ static void add_hex(const char *key, const void *data, size_t len)
 	static const char digits[] = "0123456789abcdef";
 	const unsigned char *bytes = data;
 
-	strbuf_addf(&text, "%s\"%s\":\"", text.len ? "," : "{", key);
+	add_key(key);
+	strbuf_add(&text, "\"", 1);
 	for (size_t i = 0; i < len; i++)
 		strbuf_add(&text, (char[]){ digits[bytes[i] >> 4], digits[bytes[i] & 15] }, 2);
-	strbuf_addf(&text, "\"");
+	strbuf_add(&text, "\"", 1);
 }
 
 static int64_t ns_of(struct timespec ts)
@@ -159,7 +177,7 @@ const char *event_args(enum op_id op, const struct call *c, uint16_t *ret_len)
 	}
 	if (!text.len)
 		return NULL;
-	strbuf_addf(&text, "}");
+	strbuf_add(&text, "}", 1);
 	*ret_len = text.failed || text.len > UINT16_MAX ? 0 : (uint16_t)text.len;
 	return text.buf;
 }

@@ -16,6 +16,7 @@
 #define CMDLINE_MAX 4096
 #define COMM_CHECK_NS 100000	/* an exec takes longer */
 #define STAT_CHECK_NS 20000000
+#define NOTE_NS 1000000		/* a thread that goes on asking is noted in the table as often */
 
 struct known {
 	pid_t tid; /* 0: empty */
@@ -28,6 +29,16 @@ struct known {
 	int64_t seen_ns, stat_ns;
 	bool incomplete; /* what a limited look leaves out is missing */
 };
+
+/*
+ * Whom this worker has served last: when that one asks again, before it can have become another program, there is no
+ * need of the table and its lock.
+ */
+static _Thread_local struct {
+	const struct who_table *table; /* that this is of */
+	struct known known; /* a copy; its descriptor is not ours */
+	int64_t noted_ns;
+} last;
 
 struct who_set {
 	pthread_mutex_t lock; /* short, but for a first sight, which nobody else may double */
@@ -230,26 +241,47 @@ static uint32_t kernel_process(struct fs *fs)
 	return fs->who->kernel;
 }
 
-uint32_t who_is(struct fs *fs, pid_t tid, uid_t uid, gid_t gid, bool limited, uid_t *ret_uid, gid_t *ret_gid)
+static bool is_last(const struct fs *fs, pid_t tid)
 {
-	int64_t now = clock_ns(CLOCK_MONOTONIC);
-	struct who_set *set = &fs->who->sets[(unsigned int)tid % fs->who->n_sets];
-	struct known *k;
-	uint32_t process;
+	return last.known.tid == tid && last.table == fs->who;
+}
 
-	pthread_mutex_lock(&set->lock);
+/* The thread in the table, which is made to know it. */
+static struct known look(struct fs *fs, struct who_set *set, pid_t tid, uid_t uid, gid_t gid, bool limited, int64_t now)
+{
+	struct known *k = find(set, tid);
+
+	if (k->tid == tid && is_last(fs, tid) && last.known.process == k->process && k->seen_ns < last.known.seen_ns)
+		k->seen_ns = last.known.seen_ns;
+	if (k->tid != tid || !is_same(k, limited, now))
+		meet(fs, k, tid, uid, gid, limited, now);
+	k->seen_ns = now;
+	return *k;
+}
+
+uint32_t who_is(struct fs *fs, pid_t tid, uid_t uid, gid_t gid, bool limited, int64_t now, uid_t *ret_uid, gid_t *ret_gid)
+{
+	struct who_set *set = &fs->who->sets[(unsigned int)tid % fs->who->n_sets];
+
 	if (tid == 0) {
+		uint32_t process;
+
+		pthread_mutex_lock(&set->lock);
 		process = kernel_process(fs);
+		pthread_mutex_unlock(&set->lock);
 		*ret_uid = *ret_gid = 0;
-	} else {
-		k = find(set, tid);
-		if (k->tid != tid || !is_same(k, limited, now))
-			meet(fs, k, tid, uid, gid, limited, now);
-		k->seen_ns = now;
-		process = k->process;
-		*ret_uid = k->uid;
-		*ret_gid = k->gid;
+		return process;
 	}
-	pthread_mutex_unlock(&set->lock);
-	return process;
+	if (!is_last(fs, tid) || now - last.known.seen_ns >= COMM_CHECK_NS || now - last.noted_ns >= NOTE_NS ||
+		(last.known.incomplete && !limited)) {
+		pthread_mutex_lock(&set->lock);
+		last.known = look(fs, set, tid, uid, gid, limited, now);
+		pthread_mutex_unlock(&set->lock);
+		last.table = fs->who;
+		last.noted_ns = now;
+	}
+	last.known.seen_ns = now;
+	*ret_uid = last.known.uid;
+	*ret_gid = last.known.gid;
+	return last.known.process;
 }

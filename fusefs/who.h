@@ -27,9 +27,10 @@ void who_table_free(struct fs *fs);
 
 /*
  * The process id (event.h) of a thread at this moment. `limited`: the request may come from a page fault
- * or from within execve(2). Tid 0, the kernel itself, has a row of its own. *ret_uid and *ret_gid: what its row says. Any worker may call it.
+ * or from within execve(2). `now`: the run's time, ns. Tid 0, the kernel itself, has a row of its own. *ret_uid and
+ * *ret_gid: what its row says. Any worker may call it.
  */
-uint32_t who_is(struct fs *fs, pid_t tid, uid_t uid, gid_t gid, bool limited, uid_t *ret_uid, gid_t *ret_gid);
+uint32_t who_is(struct fs *fs, pid_t tid, uid_t uid, gid_t gid, bool limited, int64_t now, uid_t *ret_uid, gid_t *ret_gid);
 
 /* Field `number` (from 3, proc(5)) of the text of a /proc/PID/stat; NULL when it has not so many. */
 const char *who_stat_field(const char *text, int number);

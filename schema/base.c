@@ -139,21 +139,40 @@ size_t utf8_sequence(const unsigned char *s, size_t len)
 	return n;
 }
 
+static bool is_plain_json(unsigned char c)
+{
+	return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+}
+
+/* What is not plain at the start of `s`; its length there. */
+static size_t add_json_sequence(struct strbuf *sb, const unsigned char *s, size_t len)
+{
+	size_t n = utf8_sequence(s, len);
+
+	if (!n)
+		strbuf_add(sb, "\xef\xbf\xbd", 3);
+	else if (s[0] == '"' || s[0] == '\\')
+		strbuf_addf(sb, "\\%c", s[0]);
+	else if (s[0] < 0x20 || s[0] == 0x7f)
+		strbuf_addf(sb, "\\u%04x", s[0]);
+	else
+		strbuf_add(sb, s, n);
+	return n ?: 1;
+}
+
 void strbuf_add_json(struct strbuf *sb, const char *data, size_t len)
 {
 	const unsigned char *s = (const unsigned char *)data;
 
 	strbuf_add(sb, "\"", 1);
-	for (size_t i = 0, n; i < len; i += n ?: 1) {
-		n = utf8_sequence(s + i, len - i);
-		if (!n)
-			strbuf_add(sb, "\xef\xbf\xbd", 3);
-		else if (s[i] == '"' || s[i] == '\\')
-			strbuf_addf(sb, "\\%c", s[i]);
-		else if (s[i] < 0x20 || s[i] == 0x7f)
-			strbuf_addf(sb, "\\u%04x", s[i]);
-		else
-			strbuf_add(sb, s + i, n);
+	for (size_t i = 0; i < len;) {
+		size_t start = i;
+
+		while (i < len && is_plain_json(s[i]))
+			i++;
+		strbuf_add(sb, s + start, i - start);
+		if (i < len)
+			i += add_json_sequence(sb, s + i, len - i);
 	}
 	strbuf_add(sb, "\"", 1);
 }
