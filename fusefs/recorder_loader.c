@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/* recorder_loader.c - the thread that moves records from the spool into the database. */
+#include "recorder_internal.h"
+
+#include <malloc.h>
+#include <sched.h>
+#include <signal.h>
+
+#define PERIOD_BUSY_NS (50 * 1000000LL)
+#define PERIOD_IDLE_NS (500 * 1000000LL)
+#define ANCHOR_PERIOD_NS (5 * NSEC_PER_SEC)
+#define BUSY_WORTH_SAYING_NS (3 * NSEC_PER_SEC)
+
+/* Idle priority while there is room, the ordinary one when the spool fills up faster than it is emptied. */
+static void set_priority(struct recorder *recorder, bool idle)
+{
+	static const struct sched_param none;
+
+	if (recorder->idle_priority == idle)
+		return;
+	recorder->idle_priority = idle;
+	pthread_setschedparam(pthread_self(), idle ? SCHED_IDLE : SCHED_OTHER, &none);
+}
+
+/* What keeps coming and going, as a lock does, is said once; a new trouble, and the end of a real one, are news. */
+void recorder_note_result(struct recorder *recorder, int64_t result)
+{
+	int64_t stalled_ns = loss_note_result(&recorder->loss, (int)(result < 0 ? result : 0));
+
+	if (result >= 0) {
+		if (recorder->said)
+			log_msg("%s: storing operations goes on", trace_path(recorder->trace));
+		recorder->said = 0;
+	} else if (recorder->said != result && (result != -EBUSY || stalled_ns > BUSY_WORTH_SAYING_NS)) {
+		log_msg("%s: cannot store operations: %s; they are kept in %s for now", trace_path(recorder->trace),
+			trace_error(recorder->trace), spool_dir(recorder->spool));
+		recorder->said = (int)result;
+	}
+}
+
+/*
+ * Whether there is a reason to record no more: the database has gone, or is as big as it may be. What is in the spool is
+ * counted with about half its size, which is what it takes as rows.
+ */
+static void check_end(struct recorder *recorder)
+{
+	int64_t size = 0;
+
+	if (loss_is_final(&recorder->loss))
+		return;
+	if (trace_is_deleted(recorder->trace)) {
+		loss_set_final(&recorder->loss, ESTALE);
+		log_msg("%s: has been deleted: this run is lost; %s goes on working unrecorded", trace_path(recorder->trace),
+			recorder->state->source);
+	} else if (recorder->max_db && trace_size(recorder->trace, &size) == 0 &&
+		   size + (int64_t)spool_used(recorder->spool) / 2 >= recorder->max_db) {
+		loss_set_final(&recorder->loss, EFBIG);
+		log_msg("%s: has reached max_db: from here on operations are counted, but not recorded",
+			trace_path(recorder->trace));
+	}
+}
+
+/* Loads all there is. Returns the number of records, or -errno. */
+static int64_t load(struct recorder *recorder)
+{
+	int64_t total = 0, got;
+
+	do {
+		pthread_mutex_lock(&recorder->db_lock);
+		got = loader_step(&recorder->loader, RECORDER_BATCH);
+		if (got >= 0 && recorder_now(recorder) - recorder->last_anchor_ns > ANCHOR_PERIOD_NS)
+			recorder_add_anchor(recorder);
+		recorder_note_result(recorder, got);
+		check_end(recorder);
+		pthread_mutex_unlock(&recorder->db_lock);
+		set_priority(recorder, spool_used(recorder->spool) < spool_limit(recorder->spool) / 4);
+		if (got > 0)
+			total += got;
+	} while (got >= RECORDER_BATCH);
+	return got < 0 ? got : total;
+}
+
+static bool wait_for_work(struct recorder *recorder, int64_t period_ns)
+{
+	int64_t until = clock_ns(CLOCK_MONOTONIC) + period_ns;
+	struct timespec ts = { until / NSEC_PER_SEC, until % NSEC_PER_SEC };
+	bool stop;
+
+	pthread_mutex_lock(&recorder->lock);
+	if (!recorder->stop)
+		pthread_cond_timedwait(&recorder->wake, &recorder->lock, &ts);
+	stop = recorder->stop;
+	pthread_mutex_unlock(&recorder->lock);
+	return !stop;
+}
+
+/* After a burst, once: what it took goes back to the system. */
+static void rest(struct recorder *recorder)
+{
+	spool_idle(recorder->spool);
+	pthread_mutex_lock(&recorder->db_lock);
+	trace_release_memory(recorder->trace);
+	pthread_mutex_unlock(&recorder->db_lock);
+	malloc_trim(0);
+}
+
+static void check_end_alone(struct recorder *recorder)
+{
+	pthread_mutex_lock(&recorder->db_lock);
+	check_end(recorder);
+	pthread_mutex_unlock(&recorder->db_lock);
+}
+
+static void *loader_main(void *arg)
+{
+	struct recorder *recorder = arg;
+	int64_t period = PERIOD_BUSY_NS;
+	bool rested = false;
+
+	pthread_setname_np(pthread_self(), "loader");
+	set_priority(recorder, true);
+	while (wait_for_work(recorder, period)) {
+		bool full = spool_used(recorder->spool) > spool_limit(recorder->spool) / 2;
+		int64_t got = 0;
+
+		spool_prepare(recorder->spool, RECORDER_SPARE_SEGMENTS); /* no space: the workers find out, and wait or drop */
+		if (!recorder->load_at_end || full)
+			got = load(recorder);
+		else
+			check_end_alone(recorder);
+		if (got != 0)
+			rested = false;
+		else if (period == PERIOD_IDLE_NS && !rested)
+			rest(recorder), rested = true;
+		period = got == 0 ? PERIOD_IDLE_NS : PERIOD_BUSY_NS;
+	}
+	return NULL;
+}
+
+int recorder_start(struct recorder *recorder)
+{
+	sigset_t all, old;
+	int err;
+
+	/* Signals are for the main thread. */
+	sigfillset(&all);
+	sigdelset(&all, SIGBUS); /* busguard.h */
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	trace_set_busy_timeout(recorder->trace, 200);
+	err = pthread_create(&recorder->thread, NULL, loader_main, recorder);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (err)
+		return log_errno(err, "cannot start the loader thread");
+	recorder->started = true;
+	return 0;
+}
+
+void recorder_stop_loader(struct recorder *recorder)
+{
+	if (!recorder->started)
+		return;
+	pthread_mutex_lock(&recorder->lock);
+	recorder->stop = true;
+	pthread_cond_signal(&recorder->wake);
+	pthread_mutex_unlock(&recorder->lock);
+	pthread_join(recorder->thread, NULL);
+	recorder->started = false;
+}
