@@ -58,7 +58,7 @@ static void *reserve(struct recorder *recorder, size_t size)
 			if (room || clock_ns(CLOCK_MONOTONIC) > atomic_load(&recorder->hurry_until_ns))
 				return room;
 		}
-		pthread_cond_signal(&recorder->wake);
+		recorder_press_loader(recorder);
 		spool_wait_free(recorder->spool, WAIT_STEP_NS);
 	}
 	return room;

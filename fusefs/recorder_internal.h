@@ -30,7 +30,10 @@ struct recorder {
 	pthread_mutex_t lock;	 /* of stop */
 	pthread_cond_t wake;
 	bool stop;
-	bool idle_priority;
+	_Atomic bool idle_priority; /* the loader's */
+	uint64_t seen_requests; /* at the loader's last look */
+	int64_t at_work_ns;	/* the run's time when there were new ones */
+	int64_t loaded_ns;	/* the run's time when it had loaded all there was */
 	int said; /* the loader's trouble that people have been told of */
 	struct loss loss;
 	int64_t max_db; /* bytes; 0: no limit */
@@ -50,6 +53,9 @@ int recorder_add_anchor(struct recorder *recorder);
 
 /* What came of storing: says new trouble, and the end of it. Under db_lock. */
 void recorder_note_result(struct recorder *recorder, int64_t result);
+
+/* There is no room: the loader is to hurry, at ordinary priority. Any thread. */
+void recorder_press_loader(struct recorder *recorder);
 
 /* Ends the loader's thread, if it was started. What it has not loaded stays in the spool. */
 void recorder_stop_loader(struct recorder *recorder);

@@ -9,17 +9,45 @@
 #define PERIOD_BUSY_NS (50 * 1000000LL)
 #define PERIOD_IDLE_NS (500 * 1000000LL)
 #define ANCHOR_PERIOD_NS (5 * NSEC_PER_SEC)
+#define PAUSE_NS (200 * 1000000LL)
+#define LAZY_NS (2 * NSEC_PER_SEC) /* what programs do is in the database that much later at most, when it keeps up */
 #define BUSY_WORTH_SAYING_NS (3 * NSEC_PER_SEC)
+
+/* The part of the spool that is in use: in quarters of its limit. */
+static uint64_t quarters_used(struct recorder *recorder)
+{
+	return 4 * spool_used(recorder->spool) / spool_limit(recorder->spool);
+}
+
+/*
+ * While programs are at work the processors are theirs, as far as the spool has room: what they do can as well be stored
+ * in the pauses that they make.
+ */
+static bool may_wait(struct recorder *recorder)
+{
+	uint64_t requests = atomic_load_explicit(&recorder->state->requests, memory_order_relaxed);
+	int64_t now = recorder_now(recorder);
+
+	if (requests != recorder->seen_requests)
+		recorder->at_work_ns = now;
+	recorder->seen_requests = requests;
+	return now - recorder->at_work_ns < PAUSE_NS && now - recorder->loaded_ns < LAZY_NS && quarters_used(recorder) == 0;
+}
 
 /* Idle priority while there is room, the ordinary one when the spool fills up faster than it is emptied. */
 static void set_priority(struct recorder *recorder, bool idle)
 {
 	static const struct sched_param none;
 
-	if (recorder->idle_priority == idle)
-		return;
-	recorder->idle_priority = idle;
-	pthread_setschedparam(pthread_self(), idle ? SCHED_IDLE : SCHED_OTHER, &none);
+	if (atomic_exchange(&recorder->idle_priority, idle) != idle)
+		pthread_setschedparam(recorder->thread, idle ? SCHED_IDLE : SCHED_OTHER, &none);
+}
+
+void recorder_press_loader(struct recorder *recorder)
+{
+	if (recorder->started)
+		set_priority(recorder, false);
+	pthread_cond_signal(&recorder->wake);
 }
 
 /* What keeps coming and going, as a lock does, is said once; a new trouble, and the end of a real one, are news. */
@@ -66,6 +94,7 @@ static int64_t load(struct recorder *recorder)
 	int64_t total = 0, got;
 
 	do {
+		set_priority(recorder, quarters_used(recorder) < 2);
 		pthread_mutex_lock(&recorder->db_lock);
 		got = loader_step(&recorder->loader, RECORDER_BATCH);
 		if (got >= 0 && recorder_now(recorder) - recorder->last_anchor_ns > ANCHOR_PERIOD_NS)
@@ -73,10 +102,10 @@ static int64_t load(struct recorder *recorder)
 		recorder_note_result(recorder, got);
 		check_end(recorder);
 		pthread_mutex_unlock(&recorder->db_lock);
-		set_priority(recorder, spool_used(recorder->spool) < spool_limit(recorder->spool) / 4);
 		if (got > 0)
 			total += got;
 	} while (got >= RECORDER_BATCH);
+	recorder->loaded_ns = recorder_now(recorder);
 	return got < 0 ? got : total;
 }
 
@@ -118,21 +147,20 @@ static void *loader_main(void *arg)
 	bool rested = false;
 
 	pthread_setname_np(pthread_self(), "loader");
-	set_priority(recorder, true);
 	while (wait_for_work(recorder, period)) {
-		bool full = spool_used(recorder->spool) > spool_limit(recorder->spool) / 2;
-		int64_t got = 0;
+		bool lazy = !recorder->load_at_end && may_wait(recorder);
+		bool at_work = lazy;
 
 		spool_prepare(recorder->spool, RECORDER_SPARE_SEGMENTS); /* no space: the workers find out, and wait or drop */
-		if (!recorder->load_at_end || full)
-			got = load(recorder);
-		else
+		if (lazy || (recorder->load_at_end && quarters_used(recorder) < 2))
 			check_end_alone(recorder);
-		if (got != 0)
+		else
+			at_work = load(recorder) != 0;
+		if (at_work)
 			rested = false;
 		else if (period == PERIOD_IDLE_NS && !rested)
 			rest(recorder), rested = true;
-		period = got == 0 ? PERIOD_IDLE_NS : PERIOD_BUSY_NS;
+		period = at_work ? PERIOD_BUSY_NS : PERIOD_IDLE_NS;
 	}
 	return NULL;
 }
@@ -147,11 +175,14 @@ int recorder_start(struct recorder *recorder)
 	sigdelset(&all, SIGBUS); /* busguard.h */
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	trace_set_busy_timeout(recorder->trace, 200);
+	pthread_mutex_lock(&recorder->lock); /* the thread is to see its own id */
 	err = pthread_create(&recorder->thread, NULL, loader_main, recorder);
+	recorder->started = err == 0;
+	pthread_mutex_unlock(&recorder->lock);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (err)
 		return log_errno(err, "cannot start the loader thread");
-	recorder->started = true;
+	set_priority(recorder, true);
 	return 0;
 }
 

@@ -171,6 +171,11 @@ int segment_make(struct spool *spool, uint32_t slot)
 		unlinkat(spool->dir_fd, name, 0);
 		return err;
 	}
+	/*
+	 * MAP_POPULATE has a shared file read in; on a disk filesystem each page's first write would still be a fault, in a
+	 * worker that a client waits for. Kernels before 5.14 cannot do it: then it is one.
+	 */
+	madvise(header, SPOOL_SEGMENT_SIZE, MADV_POPULATE_WRITE);
 	memcpy(header->uuid, spool->state->uuid, sizeof(header->uuid));
 	header->version = SPOOL_VERSION;
 	header->slot = slot;

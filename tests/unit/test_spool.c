@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -446,6 +447,36 @@ static void a_full_disk_is_an_error_and_no_signal(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+static long minor_faults(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return usage.ru_minflt;
+}
+
+/* Where the scratch directory is on a disk: on tmpfs there are none in any case. */
+static void writing_takes_no_page_faults(void **state)
+{
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	bool can_be_avoided = madvise(page, 4096, MADV_POPULATE_WRITE) == 0;
+	struct spool *spool = create(*state, LIMIT);
+	struct spool_writer *writer = spool_writer_new(spool);
+	long before;
+
+	munmap(page, 4096);
+	assert_int_equal(spool_prepare(spool, 1), 0);
+	assert_true(put_event(writer, 1)); /* what is touched for the first time */
+	before = minor_faults();
+	for (uint64_t seq = 2; seq < 7000; seq++) /* less than a segment */
+		put_event(writer, seq);
+	if (can_be_avoided)
+		assert_in_range(minor_faults() - before, 0, 100);
+	spool_writer_free(writer);
+	spool_remove(spool);
+	spool_free(spool);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -458,6 +489,7 @@ int main(void)
 		scratch_test(a_burst_does_not_keep_its_files),
 		scratch_test(waiting_for_room),
 		scratch_test(files_are_private),
+		scratch_test(writing_takes_no_page_faults),
 		scratch_test(many_writers_one_loader),
 		scratch_test(writers_that_start_together_all_get_room),
 		scratch_test(a_killed_writer_loses_nothing_published),
