@@ -223,7 +223,8 @@ static int read_operations(struct pass *pass)
 	struct trace_stmt auto_stmt *stmt = NULL;
 	int got = trace_prepare(check->trace,
 		"SELECT seq, start_ns, dur_ns, fs_ns, op, process, path, path2, op IN (SELECT code FROM op_type),"
-		" args IS NULL OR json_valid(args) FROM op WHERE run = ? ORDER BY seq",
+		" args IS NULL OR json_valid(args) FROM op LEFT JOIN op_extra AS e ON e.run = op.run AND e.id = op.extra"
+		" WHERE op.run = ? ORDER BY op.run, seq",
 		&stmt, NULL);
 
 	got = got ?: trace_bind_int(stmt, 1, pass->run);

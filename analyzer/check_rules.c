@@ -54,6 +54,8 @@ static const struct reference {
 	const char *table, *column, *target, *key;
 	bool global;
 } references[] = {
+	{ "op", "extra", "op_extra", "id" },
+	{ "op_extra", "path2", "path", "id" },
 	{ "initial", "path", "path", "id" },
 	{ "initial_xattr", "path", "path", "id" },
 	{ "initial_data", "path", "path", "id" },

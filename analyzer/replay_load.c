@@ -275,7 +275,8 @@ int rows_open(struct trace *trace, struct plan *plan, struct rows **ret_rows)
 {
 	static const char sql[] =
 		"SELECT seq, start_ns, dur_ns, fs_ns, op, process, path, path2, node, parent, fh, offset, length,"
-		" result, flags, mode, args FROM op WHERE run = ? ORDER BY seq";
+		" result, flags, mode, args FROM op"
+		" LEFT JOIN op_extra AS e ON e.run = op.run AND e.id = op.extra WHERE op.run = ? ORDER BY op.run, seq";
 	struct rows *rows = calloc(1, sizeof(*rows));
 	int err = rows ? args_reader_new(trace, &rows->args) : -ENOMEM;
 

@@ -103,7 +103,8 @@ struct copier {
 static int copier_open(struct copier *c)
 {
 	static const char row[] = "SELECT path, path2, node, parent, fh, offset, length, flags, mode, args FROM op"
-				  " WHERE run = ? AND seq = ?";
+				  " LEFT JOIN op_extra AS e ON e.run = op.run AND e.id = op.extra"
+				  " WHERE op.run = ? AND seq = ?";
 	const struct {
 		struct trace *trace;
 		const char *sql;

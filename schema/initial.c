@@ -208,8 +208,9 @@ static int load_made(struct trace *trace, int64_t run, struct initial_index *ind
 	int err;
 
 	snprintf(sql, sizeof(sql),
-		"SELECT o.seq, coalesce(CASE WHEN o.op = %d THEN json_extract(o.args, '$.parent2') END, o.parent), p.path"
-		" FROM op AS o JOIN path AS p ON p.run = o.run AND p.id = CASE WHEN o.op = %d THEN o.path2 ELSE o.path END"
+		"SELECT o.seq, coalesce(CASE WHEN o.op = %d THEN json_extract(e.args, '$.parent2') END, o.parent), p.path"
+		" FROM op AS o LEFT JOIN op_extra AS e ON e.run = o.run AND e.id = o.extra"
+		" JOIN path AS p ON p.run = o.run AND p.id = CASE WHEN o.op = %d THEN e.path2 ELSE o.path END"
 		" WHERE o.run = ? AND o.op IN (%d, %d, %d, %d, %d, %d) AND o.result >= 0 ORDER BY o.seq",
 		OP_rename, OP_rename, OP_rename, OP_link, OP_create, OP_mkdir, OP_mknod, OP_symlink);
 	err = trace_prepare(trace, sql, &stmt, NULL);

@@ -137,17 +137,26 @@ CREATE TABLE op (
     op       INTEGER NOT NULL REFERENCES op_type (code),
     process  INTEGER NOT NULL,
     path     INTEGER,
-    path2    INTEGER,
     node     INTEGER,
     parent   INTEGER,
     fh       INTEGER,
     offset   INTEGER,
     length   INTEGER,
     result   INTEGER NOT NULL,          -- count or 0, or -errno
-    flags    INTEGER,
-    mode     INTEGER,
-    args     TEXT,                      -- JSON object
+    extra    INTEGER,                   -- op_extra: what else it has
     PRIMARY KEY (run, seq)
+) STRICT, WITHOUT ROWID;
+
+-- What few operations have, or many of them alike: a NULL in each of the others takes space, and the same text again and
+-- again takes more. Operations share a row, but the same may be there twice.
+CREATE TABLE op_extra (
+    run   INTEGER NOT NULL REFERENCES run (id),
+    id    INTEGER NOT NULL,
+    path2 INTEGER,                      -- path: the other name of rename and link, the target of a symlink, ...
+    flags INTEGER,
+    mode  INTEGER,
+    args  TEXT,                         -- JSON object
+    PRIMARY KEY (run, id)
 ) STRICT, WITHOUT ROWID;
 
 -- Operations of replays: the recorded one that each repeats, in the database and run that the replay's row names.

@@ -120,6 +120,7 @@ int trace_commit(struct trace *trace)
 
 void trace_rollback(struct trace *trace)
 {
+	trace_events_undone(trace);
 	if (!sqlite3_get_autocommit(trace->db))
 		sqlite3_exec(trace->db, "ROLLBACK", NULL, NULL, NULL);
 }

@@ -2,7 +2,7 @@
 /*
  * trace_events.c - operations into the database, many in one statement.
  *
- * A statement that binds 18 values and runs once for each row spends most of its time on everything but the row: on
+ * A statement that binds 15 values and runs once for each row spends most of its time on everything but the row: on
  * starting, ending, and finding the way down the tree to its right edge. So the events of a batch are shown to SQLite as
  * a virtual table, and one statement copies it: values are fetched where they are, and the cursor stays at the edge.
  */
@@ -14,23 +14,26 @@
 
 /* In the order of the columns of `op`: what a batch has in column N is insert_sql's Nth. */
 enum column {
-	RUN, SEQ, START_NS, DUR_NS, FS_NS, OP, PROCESS, PATH, PATH2, NODE, PARENT, FH, OFFSET, LENGTH, RESULT, FLAGS, MODE, ARGS
+	RUN, SEQ, START_NS, DUR_NS, FS_NS, OP, PROCESS, PATH, NODE, PARENT, FH, OFFSET, LENGTH, RESULT, EXTRA
 };
 
-static const char table_sql[] = "CREATE TABLE x (run, seq, start_ns, dur_ns, fs_ns, op, process, path, path2, node, parent,"
-				" fh, offset, length, result, flags, mode, args)";
-static const char insert_sql[] = "INSERT INTO op (run, seq, start_ns, dur_ns, fs_ns, op, process, path, path2, node,"
-				 " parent, fh, offset, length, result, flags, mode, args)"
-				 " SELECT * FROM event_batch";
+static const char table_sql[] = "CREATE TABLE x (run, seq, start_ns, dur_ns, fs_ns, op, process, path, node, parent, fh,"
+				" offset, length, result, extra)";
+static const char insert_sql[] = "INSERT INTO op (run, seq, start_ns, dur_ns, fs_ns, op, process, path, node, parent, fh,"
+				 " offset, length, result, extra) SELECT * FROM event_batch";
 
 struct batch {
 	int64_t run;
 	const struct event_ref *events;
+	const int64_t *extra_ids; /* of each: of op_extra, or 0 */
 	size_t count;
 };
 
 struct event_sink {
 	struct batch batch;
+	struct extras *extras;
+	int64_t *extra_ids;
+	size_t room; /* in it */
 	sqlite3_stmt *insert;
 };
 
@@ -123,8 +126,7 @@ static void value_if(sqlite3_context *context, bool present, int64_t value)
 static int cursor_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int column)
 {
 	const struct batch_cursor *cursor = (struct batch_cursor *)base;
-	const struct event_ref *ref = &cursor->batch->events[cursor->at];
-	const struct event *e = ref->event;
+	const struct event *e = cursor->batch->events[cursor->at].event;
 	const struct op_desc *desc = op_get(e->op); /* NULL: the spool was cut off under us (busguard.h) */
 	uint32_t cols = desc ? desc->cols : 0;
 
@@ -137,19 +139,13 @@ static int cursor_column(sqlite3_vtab_cursor *base, sqlite3_context *context, in
 	case OP: sqlite3_result_int64(context, e->op); break;
 	case PROCESS: sqlite3_result_int64(context, e->process); break;
 	case PATH: value_if(context, e->path, e->path); break;
-	case PATH2: value_if(context, e->path2, e->path2); break;
 	case NODE: value_if(context, e->node, (int64_t)e->node); break;
 	case PARENT: value_if(context, e->parent, (int64_t)e->parent); break;
 	case FH: value_if(context, e->fh, (int64_t)e->fh); break;
 	case OFFSET: value_if(context, cols & COL_OFFSET, e->offset); break;
 	case LENGTH: value_if(context, cols & COL_LENGTH, e->length); break;
 	case RESULT: sqlite3_result_int64(context, e->result); break;
-	case FLAGS: value_if(context, cols & COL_FLAGS, e->flags); break;
-	case MODE: value_if(context, (cols & COL_MODE) && e->mode, e->mode); break;
-	case ARGS:
-		if (e->args_len) /* lives in the spool's mapping until the statement has run: no copy is needed */
-			sqlite3_result_text(context, ref->args, e->args_len, SQLITE_STATIC);
-		break;
+	case EXTRA: value_if(context, cursor->batch->extra_ids[cursor->at], cursor->batch->extra_ids[cursor->at]); break;
 	}
 	return SQLITE_OK;
 }
@@ -180,22 +176,53 @@ static int prepare(struct trace *trace)
 	trace->sink = sink;
 	if (sink->insert)
 		return 0;
-	err = trace_fail(trace, sqlite3_create_module(trace->db, "event_batch", &batch_module, &sink->batch));
+	err = sink->extras ? 0 : trace_extras_new(&sink->extras);
+	err = err ?: trace_fail(trace, sqlite3_create_module(trace->db, "event_batch", &batch_module, &sink->batch));
 	return err ?: trace_fail(trace, sqlite3_prepare_v3(trace->db, insert_sql, -1, SQLITE_PREPARE_PERSISTENT,
 					&sink->insert, NULL));
 }
 
+void trace_events_undone(struct trace *trace)
+{
+	if (trace->sink && trace->sink->extras)
+		trace_extras_forget(trace->sink->extras);
+}
+
 void trace_events_end(struct trace *trace)
 {
-	if (trace->sink)
-		sqlite3_finalize(trace->sink->insert);
-	free(trace->sink);
+	struct event_sink *sink = trace->sink;
+
+	if (!sink)
+		return;
+	sqlite3_finalize(sink->insert);
+	free(sink->extras);
+	free(sink->extra_ids);
+	free(sink);
 	trace->sink = NULL;
 }
 
-static int insert(struct trace *trace, int64_t run, const struct event_ref *events, size_t count)
+/* Into op_extra first: while the batch's statement runs no other one may. */
+static int add_extras(struct trace *trace, int64_t run, const struct event_ref *events, size_t count)
 {
-	trace->sink->batch = (struct batch){ run, events, count };
+	struct event_sink *sink = trace->sink;
+	int err = 0;
+
+	if (count > sink->room) {
+		int64_t *grown = reallocarray(sink->extra_ids, count, sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		sink->extra_ids = grown;
+		sink->room = count;
+	}
+	for (size_t i = 0; i < count && err == 0; i++)
+		err = trace_extra_id(trace, sink->extras, run, &events[i], &sink->extra_ids[i]);
+	return err;
+}
+
+static int insert(struct trace *trace, int64_t run, const struct event_ref *events, const int64_t *extra_ids, size_t count)
+{
+	trace->sink->batch = (struct batch){ run, events, extra_ids, count };
 	return insert_end(trace, trace->sink->insert);
 }
 
@@ -207,13 +234,14 @@ int trace_add_events(struct trace *trace, int64_t run, const struct event_ref *e
 	for (size_t i = 0; i < count; i++)
 		if (!op_get(events[i].event->op))
 			return -EINVAL;
-	err = err ?: insert(trace, run, events, count);
+	err = err ?: add_extras(trace, run, events, count);
+	err = err ?: insert(trace, run, events, trace->sink->extra_ids, count);
 	if (err == 0)
 		*ret_added = count;
 	if (err != -EEXIST || count == 1)
 		return err;
 	/* A statement that fails has inserted nothing: one by one, up to the one that is there already. */
-	while ((err = insert(trace, run, &events[*ret_added], 1)) == 0)
+	while ((err = insert(trace, run, &events[*ret_added], &trace->sink->extra_ids[*ret_added], 1)) == 0)
 		++*ret_added;
 	return err;
 }

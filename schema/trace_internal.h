@@ -10,7 +10,7 @@
 #include "trace.h"
 
 enum insert { INSERT_PATH, INSERT_PROCESS, INSERT_INITIAL, INSERT_ALIAS, INSERT_MARK, INSERT_CONTENT, INSERT_DATA,
-	INSERT_COUNT };
+	INSERT_EXTRA, INSERT_COUNT };
 
 struct trace {
 	sqlite3 *db;
@@ -37,7 +37,16 @@ int trace_fail(struct trace *trace, int result);
 sqlite3_stmt *insert_begin(struct trace *trace, enum insert which, int *ret_err);
 int insert_end(struct trace *trace, sqlite3_stmt *stmt);
 
+/* Of trace_extras.c: which rows of op_extra are there. Forgotten when a transaction is undone. free() it. */
+struct extras;
+int trace_extras_new(struct extras **ret_extras);
+void trace_extras_forget(struct extras *extras);
+
+/* The row for what an operation has besides, made when there is none; 0: it has nothing. */
+int trace_extra_id(struct trace *trace, struct extras *extras, int64_t run, const struct event_ref *ref, int64_t *ret_id);
+
 /* What trace_events.c and trace_content.c keep in a trace. */
+void trace_events_undone(struct trace *trace);
 void trace_events_end(struct trace *trace);
 void trace_content_end(struct trace *trace);
 

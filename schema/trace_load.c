@@ -28,6 +28,7 @@ static const char *const insert_sql[INSERT_COUNT] = {
 	[INSERT_ALIAS] = "INSERT OR IGNORE INTO node_alias (run, node, dev, ino)"
 			 " SELECT run, ?3, ?4, ?5 FROM initial WHERE run = ?1 AND path = ?2 AND node <> ?3"
 			 " UNION ALL SELECT run, node, dev, ino FROM initial WHERE run = ?1 AND path = ?2 AND node <> ?3",
+	[INSERT_EXTRA] = "INSERT INTO op_extra (run, id, path2, flags, mode, args) VALUES (?, ?, ?, ?, ?, ?)",
 	[INSERT_MARK] = "INSERT OR REPLACE INTO spool_mark (run, slot, generation, loaded) VALUES (?, ?, ?, ?)",
 };
 

@@ -7,7 +7,8 @@ SELECT op.run, op.seq, op.start_ns, op.dur_ns, op.fs_ns,
        (SELECT t.name FROM op_type AS t WHERE t.code = op.op) AS op,
        (SELECT t.class FROM op_type AS t WHERE t.code = op.op) AS class,
        (SELECT p.path FROM path AS p WHERE p.run = op.run AND p.id = op.path) AS path,
-       (SELECT p.path FROM path AS p WHERE p.run = op.run AND p.id = op.path2) AS path2,
+       (SELECT p.path FROM path AS p WHERE p.run = op.run AND p.id =
+               (SELECT e.path2 FROM op_extra AS e WHERE e.run = op.run AND e.id = op.extra)) AS path2,
        op.node, op.parent, op.fh, op.offset, op.length,
        max(op.result, 0) AS result,
        CASE WHEN op.result < 0
@@ -16,7 +17,10 @@ SELECT op.run, op.seq, op.start_ns, op.dur_ns, op.fs_ns,
        (SELECT w.pid FROM process AS w WHERE w.run = op.run AND w.id = op.process) AS pid,
        (SELECT w.tid FROM process AS w WHERE w.run = op.run AND w.id = op.process) AS tid,
        (SELECT w.comm FROM process AS w WHERE w.run = op.run AND w.id = op.process) AS comm,
-       op.flags, op.mode, op.args, op.process
+       (SELECT e.flags FROM op_extra AS e WHERE e.run = op.run AND e.id = op.extra) AS flags,
+       (SELECT e.mode FROM op_extra AS e WHERE e.run = op.run AND e.id = op.extra) AS mode,
+       (SELECT e.args FROM op_extra AS e WHERE e.run = op.run AND e.id = op.extra) AS args,
+       op.process
   FROM op;
 
 -- Git repositories that a run met, by the names in front of their '.git/': '' is one at the mount's root, 'a/b' one

@@ -26,8 +26,9 @@ changes AS MATERIALIZED (
      WHERE run = :run AND result >= 0 AND op IN (SELECT code FROM op_type WHERE name IN ('create', 'write'))
        AND path IN (SELECT path FROM wanted)
      UNION ALL
-    SELECT path2, seq, start_ns + (SELECT start_real_ns FROM run WHERE id = :run) FROM op
-     WHERE run = :run AND result >= 0 AND op = (SELECT code FROM op_type WHERE name = 'rename')
+    SELECT path2, seq, start_ns + (SELECT start_real_ns FROM run WHERE id = :run)
+      FROM op AS o JOIN op_extra AS e ON e.run = o.run AND e.id = o.extra
+     WHERE o.run = :run AND result >= 0 AND op = (SELECT code FROM op_type WHERE name = 'rename')
        AND path2 IN (SELECT path FROM wanted)),
 -- The last change before each read, of the file and of its index: by a walk over both in order. To compare each read
 -- with each change would take for ever where the same files are written and read again and again.

@@ -4,9 +4,9 @@
 --    often, the time it took, and an example. A link is from the old name to the new one.
 WITH moved AS (
     SELECT t.name AS op, o.result, o.fs_ns, o.dur_ns, o.seq,
-           CASE WHEN t.name = 'link' THEN o.path2 ELSE o.path END AS source,
-           CASE WHEN t.name = 'link' THEN o.path ELSE o.path2 END AS target
-      FROM op AS o JOIN op_type AS t ON t.code = o.op
+           CASE WHEN t.name = 'link' THEN e.path2 ELSE o.path END AS source,
+           CASE WHEN t.name = 'link' THEN o.path ELSE e.path2 END AS target
+      FROM op AS o JOIN op_type AS t ON t.code = o.op LEFT JOIN op_extra AS e ON e.run = o.run AND e.id = o.extra
      WHERE o.run = :run AND o.op IN (SELECT code FROM op_type WHERE name IN ('rename', 'link', 'symlink')))
 SELECT m.op, a.class || CASE WHEN a.lock THEN '.lock' ELSE '' END AS "from",
        CASE WHEN m.op = 'symlink' THEN NULL ELSE b.class || CASE WHEN b.lock THEN '.lock' ELSE '' END END AS "to",

@@ -43,7 +43,7 @@ class Tape:
         self.run = self.db.execute(f"INSERT INTO run ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
                                    list(columns.values())).lastrowid
         self.now = self.seq = self.last_node = self.last_fh = self.last_process = 0
-        self.paths, self.nodes, self.handles = {}, {}, {}
+        self.paths, self.nodes, self.handles, self.extras = {}, {}, {}, {}
         self.rows = []
         self.node(ROOT)
         self.path(ROOT)
@@ -98,21 +98,26 @@ class Tape:
             self.handles[name] = fh = self.last_fh
         elif op in ("write", "read", "release", "flush", "fsync", "releasedir", "readdir", "readdirplus"):
             fh = fh or self.handles.get(name)
-        self.rows.append((self.run, self.seq, start, fs + shim, fs, self.codes[op], process, self.path(name),
-                          None if to is None else self.path(to), node, parent, fh, offset, length,
-                          -error or result, flags, mode))
+        extra = None if to is None else self.path(to), flags, mode
+        self.rows.append((self.run, self.seq, start, fs + shim, fs, self.codes[op], process, self.path(name), node, parent,
+                          fh, offset, length, -error or result,
+                          None if extra == (None,) * 3 else self.extras.setdefault(extra, len(self.extras) + 1)))
         if len(self.rows) >= 10000:
             self.flush()
 
     def flush(self):
-        self.db.executemany("INSERT INTO op (run, seq, start_ns, dur_ns, fs_ns, op, process, path, path2, node, parent,"
-                            " fh, offset, length, result, flags, mode) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-                            " ?, ?, ?)", self.rows)
+        self.db.executemany("INSERT INTO op (run, seq, start_ns, dur_ns, fs_ns, op, process, path, node, parent, fh, offset,"
+                            " length, result, extra) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", self.rows)
         self.rows.clear()
+
+    def flush_extras(self):
+        self.db.executemany("INSERT INTO op_extra (run, id, path2, flags, mode) VALUES (?, ?, ?, ?, ?)",
+                            [(self.run, number, *extra) for extra, number in self.extras.items()])
 
     def end(self):
         """The run is whole."""
         self.flush()
+        self.flush_extras()
         self.db.execute("UPDATE run SET requests = ?, recorded = ?, end_ns = ?, real_ns = ? WHERE id = ?",
                         (self.seq, self.seq, self.now, self.now, self.run))
 

@@ -15,7 +15,7 @@ PLANTED = {
     "an operation is missing": ("sequence", "DELETE FROM op WHERE seq = 7", "7"),
     "the last operations are missing": ("sequence", "DELETE FROM op WHERE seq > (SELECT max(seq) - 3 FROM op)", "missing"),
     "an operation too many": ("sequence", "INSERT INTO op SELECT run, seq + 100000, start_ns, dur_ns, fs_ns, op, process, path,"
-                              " path2, node, parent, fh, offset, length, result, flags, mode, args FROM op WHERE seq = 5",
+                              " node, parent, fh, offset, length, result, extra FROM op WHERE seq = 5",
                               "100005"),
     "the count of rows is wrong": ("counters", "UPDATE run SET recorded = recorded + 1, requests = requests + 1", "the run says"),
     "losses are hidden": ("counters", "UPDATE run SET dropped = 5, dropped_by_op = '{\"read\":5}'", "called whole"),
@@ -39,6 +39,7 @@ PLANTED = {
     "a path upwards": ("paths", "UPDATE path SET path = 'a/../../b' WHERE id = (SELECT path FROM op WHERE seq = 9)", "leave"),
     "a circle of directories": ("paths", "UPDATE path SET parent = (SELECT max(id) FROM path) WHERE id = 2", "parent"),
     "absurd ids": ("paths", "UPDATE path SET id = 9223372036854775807 WHERE id = 3", "go up to"),
+    "what an operation has besides is gone": ("references", "DELETE FROM op_extra WHERE id = 1", "op_extra"),
     "initial objects without a path": ("references", "UPDATE initial SET path = path + 1000000", "path"),
     "initial objects from nowhere": ("initial", "UPDATE initial SET seq = 1000000", "never were"),
     "git's regions without a command": ("references", "INSERT INTO git_region VALUES (1, 999999, 777777, NULL, NULL, 'main', 1, 'a', 'b',"
@@ -49,7 +50,7 @@ PLANTED = {
     "marks are left": ("marks", "INSERT INTO spool_mark VALUES (1, 0, 1, 100)", "marks"),
     "an unknown state": ("state", "UPDATE run SET state = 'unsure'", "unsure"),
     "a spool that should be there": ("spool", "UPDATE run SET state = 'recording'", "gone"),
-    "arguments that are no JSON": ("operations", "UPDATE op SET args = '{' WHERE seq = 6", "JSON"),
+    "arguments that are no JSON": ("operations", "INSERT INTO op_extra (run, id, args) VALUES (1, 999999, '{'); UPDATE op SET extra = 999999 WHERE seq = 6", "JSON"),
     "a column is missing": ("schema", "ALTER TABLE clock_anchor RENAME COLUMN real_ns TO unreal_ns", "real_ns"),
     "a column is of another type": ("schema", "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql ="
                                     " replace(sql, 'mtime_ns INTEGER', 'mtime_ns TEXT') WHERE name = 'initial'", "mtime_ns"),

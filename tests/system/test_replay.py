@@ -325,8 +325,7 @@ def doctored(box, *statements):
            f"cd {box.src}; mkdir d; echo x >d/f; ln -s f d/l; cat d/f; ls d; mv d/f d/g; rm d/g")
     db = sqlite3.connect(box.db)
     for statement in statements:
-        db.execute(statement)
-    db.commit()
+        db.executescript(statement)
     db.close()
 
 
@@ -350,7 +349,7 @@ HOSTILE = {
     "one handle": "UPDATE op SET fh = 1",
     "one node": "UPDATE op SET node = 1",
     "no nodes": "UPDATE op SET node = NULL, parent = NULL",
-    "json": "UPDATE op SET args = '{' WHERE args IS NOT NULL OR op = 1",
+    "json": "INSERT INTO op_extra (run, id, args) VALUES (1, 999999, '{'); UPDATE op SET extra = 999999 WHERE op = 1",
     "deep": "UPDATE path SET path = replace(hex(zeroblob(500000)), '00', 'a/') || path WHERE path = 'd/f'",
     "long name": "UPDATE path SET path = 'd/' || hex(zeroblob(200)) WHERE path = 'd/f'",
     "many handles": "UPDATE op SET fh = (1 << 62) + seq WHERE fh IS NOT NULL",
