@@ -385,7 +385,8 @@ def test_writing_through_a_link_that_leads_out(box):
     node, path = db.execute("SELECT node, path FROM op WHERE op = ?", (code["mkdir"],)).fetchone()
     text = db.execute("SELECT max(id) + 1 FROM path").fetchone()[0]
     db.execute("INSERT INTO path (run, id, parent, path) VALUES (1, ?, 0, ?)", (text, str(outside)))
-    db.execute("UPDATE op SET op = ?, path2 = ? WHERE op = ?", (code["symlink"], text, code["mkdir"]))
+    db.execute("INSERT INTO op_extra (run, id, path2) VALUES (1, 999999, ?)", (text,))
+    db.execute("UPDATE op SET op = ?, extra = 999999 WHERE op = ?", (code["symlink"], code["mkdir"]))
     db.commit()
     db.close()
     done = run(FSTAPE, "replay", "--show", "mismatches", box.db, target, check=False)

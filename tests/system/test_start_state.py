@@ -159,7 +159,8 @@ HOSTILE = {
 MUTABLE = {"initial": ("path", "node", "dev", "ino", "mode", "size", "mtime_ns", "nlink", "uid", "rdev", "blocks", "target"),
            "path": ("id", "parent", "path"), "data": ("seq", "offset", "length", "hash"), "initial_data": ("path", "offset", "length"),
            "content": ("length", "packed", "bytes"), "initial_xattr": ("path", "name", "value"),
-           "op": ("op", "result", "offset", "length", "node", "parent", "fh", "path", "path2", "flags", "mode", "args")}
+           "op": ("op", "result", "offset", "length", "node", "parent", "fh", "path", "extra"),
+           "op_extra": ("id", "path2", "flags", "mode", "args")}
 
 
 def hostile_box(box):
