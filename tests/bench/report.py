@@ -5,6 +5,8 @@ import platform
 import statistics
 import sys
 
+SESSION = "all, stored"  # the workloads of a round and the end of the daemon; its CPU time of all its life
+BARE = "nothing"  # the kind of call that is a request that nothing is done for
 BASELINES = ("native", "passthrough_ll")
 
 
@@ -18,12 +20,21 @@ class Results:
     def __init__(self):
         self.measured = []  # a dict for each run of a workload
         self.requests = []  # a dict for each counted session
+        self.calls = []  # a dict for each peer and round
 
     def add(self, fs, peer, workload, number, values):
         self.measured.append({"fs": fs, "peer": peer, "workload": workload, "round": number + 1, **values})
 
     def add_requests(self, fs, peer, sent, recorded):
         self.requests.append({"fs": fs, "peer": peer, "sent": sent, "recorded": recorded})
+
+    def add_calls(self, fs, peer, number, ns):
+        self.calls.append({"fs": fs, "peer": peer, "round": number + 1, "ns": ns})
+
+    def call_us(self, fs, peer, kind):
+        """Median; None when this peer does not have it."""
+        values = [c["ns"][kind] for c in self.calls if (c["fs"], c["peer"]) == (fs, peer)]
+        return None if not values or None in values else statistics.median(values) / 1000
 
     def values(self, fs, peer, workload, key="wall_s"):
         """By round."""
@@ -34,7 +45,7 @@ class Results:
 
     def as_json(self, args):
         return {"kernel": platform.release(), "cpus": os.cpu_count(), "arguments": vars(args),
-                "measured": self.measured, "requests": self.requests}
+                "measured": self.measured, "calls": self.calls, "requests": self.requests}
 
 
 def ratio(values, baseline):
@@ -67,8 +78,24 @@ def print_tables(results, peers, workloads):
                              *(ratio(wall, results.values(fs, b, workload)) if b in peers and b != peer else ""
                                for b in BASELINES)])
             print_table(rows)
+        if results.calls:
+            print_calls(results, fs, peers)
     for counted in results.requests:
         print_requests(counted)
+
+
+def print_calls(results, fs, peers):
+    """us per call, and in brackets what is above the bare round trip of that peer."""
+    rows = [[f"{fs}: us per call (above '{BARE}')", *peers]]
+    bare = {peer: results.call_us(fs, peer, BARE) for peer in peers if peer != "native"}
+    for kind in results.calls[0]["ns"]:
+        row = [kind]
+        for peer in peers:
+            us = results.call_us(fs, peer, kind)
+            above = f" ({us - bare[peer]:.1f})" if us is not None and bare.get(peer) is not None and kind != BARE else ""
+            row.append("-" if us is None else f"{us:.1f}{above}")
+        rows.append(row)
+    print_table(rows)
 
 
 def print_requests(counted):

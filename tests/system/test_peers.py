@@ -41,6 +41,21 @@ def test_every_request_is_recorded(tmp_path):
     assert not left_behind(tmp_path)
 
 
+def test_single_calls_are_timed(tmp_path):
+    result = bench(tmp_path, "--rounds", "1", "--peers", "native,ours", "--calls", "50", "--json", tmp_path / "out.json")
+    assert result.returncode == 0, result.stderr
+    found = json.loads((tmp_path / "out.json").read_text())
+    native, ours = (next(c["ns"] for c in found["calls"] if c["peer"] == peer) for peer in ("native", "ours"))
+    assert list(native) == list(ours) and None not in ours.values()
+    # Every one of them is a request: what takes no longer than natively has been answered by a cache.
+    assert all(ours[kind] > 1000 for kind in ours if kind != "read 4 KiB"), ours
+    assert "nothing" in result.stdout and "getattr" in result.stdout
+    stored = [m for m in found["measured"] if m["workload"] == "all, stored" and m["peer"] == "ours"]
+    assert stored[0]["daemon_cpu_s"] > 0
+    (tmp_path / "out.json").unlink()
+    assert not left_behind(tmp_path)
+
+
 def test_interrupted_leaves_nothing(tmp_path):
     child = subprocess.Popen([RUN, "--dir", tmp_path, "--build", BUILD, "--size", "1", "--files", "200", "--rounds",
                               "100", "--peers", "ours"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
