@@ -139,8 +139,19 @@ static int reply_error(struct fs *fs, fuse_req_t req, enum op_id op, struct call
 	return 0;
 }
 
+/*
+ * Told ENOSYS, the kernel answers by itself from now on: close(2) succeeds; lseek(2) finds data anywhere in a file. Of what
+ * it has not written yet it finds none, otherwise, as it asks us without writing it first, and who copies would lose it.
+ */
+static bool is_left_to_kernel(const struct fs *fs, enum op_id op, int64_t result)
+{
+	return (op == OP_flush && fs->options.noflush && result >= 0) || (op == OP_lseek && fs->options.writeback);
+}
+
 static int reply(struct fs *fs, fuse_req_t req, enum op_id op, const struct op_desc *desc, struct call *c, int64_t result)
 {
+	if (is_left_to_kernel(fs, op, result))
+		return fuse_reply_err(req, ENOSYS);
 	if (result < 0 && desc->reply != REPLY_NONE)
 		return reply_error(fs, req, op, c, result);
 	switch (desc->reply) {
@@ -148,8 +159,7 @@ static int reply(struct fs *fs, fuse_req_t req, enum op_id op, const struct op_d
 		fuse_reply_none(req);
 		return 0;
 	case REPLY_ERR:
-		/* ENOSYS: close(2) succeeds, and the kernel does not ask again */
-		return fuse_reply_err(req, op == OP_flush && fs->options.noflush ? ENOSYS : 0);
+		return fuse_reply_err(req, 0);
 	case REPLY_ENTRY:
 		return fuse_reply_entry(req, &c->entry);
 	case REPLY_ATTR:

@@ -8,6 +8,8 @@
 #ifndef FSTAPE_HANDLE_H
 #define FSTAPE_HANDLE_H
 
+#include <fcntl.h>
+
 #include "fs.h"
 
 struct dir_stream;
@@ -34,6 +36,12 @@ void handle_release(struct fs *fs, struct call *c, struct handle *handle);
 
 /* Of a node, at the mount's end: files whose RELEASE does not come any more. Nobody may use them then. */
 void handle_free_list(struct handle *handles);
+
+/* For the descriptor below. The writeback cache reads what surrounds a write, through handles of who only writes, too. */
+static inline int handle_flags(const struct fs *fs, int flags)
+{
+	return fs->options.writeback && (flags & O_ACCMODE) == O_WRONLY ? (flags & ~O_ACCMODE) | O_RDWR : flags;
+}
 
 static inline struct handle *handle_of(const struct fuse_file_info *fi)
 {

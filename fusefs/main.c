@@ -46,6 +46,24 @@ static void set_defaults(struct options *o)
 		o->attr_timeout = timeout;
 }
 
+/*
+ * In the writeback cache a file's size and times are the kernel's. It would not see what others change below, and it sets
+ * the times in whoever's files: only the owner and root can do that.
+ */
+static int check_modes(const struct fs *fs)
+{
+	if (fs->options.writeback && fs->options.cache != CACHE_ALWAYS) {
+		log_msg("option writeback: the kernel does not notice then what others change in %s; if nobody does, say"
+			" cache=always", fs->options.source);
+		return -EINVAL;
+	}
+	if (fs->options.writeback && !fs->privileged) {
+		log_msg("option writeback: for root's mounts only, as it sets the times of other users' files");
+		return -EPERM;
+	}
+	return 0;
+}
+
 static int make_tables(struct fs *fs)
 {
 	struct inode_info info;
@@ -278,6 +296,8 @@ static int start(struct fs *fs, struct fuse_args *args)
 	if (err < 0)
 		return EXIT_FAILED;
 	set_defaults(o);
+	if (check_modes(fs) < 0)
+		return EXIT_USAGE;
 	fs->source_mounts = mountinfo_read();
 	fs->mount_args = args;
 	if (mount_new(fs, o->source, o->mountpoint, NULL, &fs->mounts) < 0) {

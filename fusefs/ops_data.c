@@ -14,9 +14,9 @@
  * of the file, at their own place. O_DIRECT too: requests have no alignment that could be promised, and mappings of the
  * same file would not see direct writes.
  */
-static int backing_flags(uint32_t flags)
+static int backing_flags(const struct fs *fs, uint32_t flags)
 {
-	return ((int)flags & ~(O_APPEND | O_DIRECT | O_CREAT | O_EXCL | O_NOFOLLOW)) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+	return (handle_flags(fs, (int)flags) & ~(O_APPEND | O_DIRECT | O_CREAT | O_EXCL | O_NOFOLLOW)) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
 }
 
 /*
@@ -66,7 +66,7 @@ static int open_by_descriptor(struct fs *fs, struct call *c, int flags)
 
 int64_t do_open(struct fs *fs, struct call *c)
 {
-	int flags = backing_flags(c->flags);
+	int flags = backing_flags(fs, c->flags);
 	int fd;
 
 	if (fdcache_full(fs))

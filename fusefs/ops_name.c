@@ -97,7 +97,7 @@ int64_t do_link(struct fs *fs, struct call *c)
 /* The kernel creates what it believes not to exist; when something else is there by now, it must not block the shim. */
 static int create_file(struct fs *fs, struct call *c, int dir_fd)
 {
-	int flags = ((int)c->flags & ~(O_APPEND | O_DIRECT)) | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY;
+	int flags = (handle_flags(fs, (int)c->flags) & ~(O_APPEND | O_DIRECT)) | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY;
 	int fd;
 
 	do

@@ -10,6 +10,7 @@
 #include <fuse_lowlevel.h>
 
 #include "base.h"
+#include "mode.h"
 #include "readahead.h"
 #include "spool.h"
 
@@ -60,6 +61,7 @@ static const struct fuse_opt switch_table[] = {
 	{ "--version", offsetof(struct options, show_version), 1 },
 	{ "norecord", offsetof(struct options, norecord), 1 },
 	{ "noflush", offsetof(struct options, noflush), 1 },
+	{ "writeback", offsetof(struct options, writeback), 1 },
 	/* libfuse is told to print requests as well */
 	FUSE_OPT_KEY("-d", FUSE_OPT_KEY_KEEP),
 	FUSE_OPT_KEY("debug", FUSE_OPT_KEY_KEEP),
@@ -108,6 +110,8 @@ void options_help(void)
 	       "    attr_timeout=S      seconds that the kernel may keep attributes\n"
 	       "    noflush             do not ask when files are closed: faster, and not recorded;\n"
 	       "                        POSIX locks are then the kernel's own\n"
+	       "    writeback           let the kernel collect writes: faster, but recorded are its\n"
+	       "                        writes, not those of programs; only for cache=always\n"
 	       "    norecord            pass operations through, record nothing\n"
 	       "\n"
 	       "A comma in a value is written \"\\,\".\n"
@@ -128,6 +132,11 @@ static const char *const waits[] = { "auto", "pool", "sleep", "poll", "follow", 
 const char *wait_mode_name(enum wait_mode mode)
 {
 	return waits[mode];
+}
+
+unsigned int options_modes(const struct options *options)
+{
+	return (options->noflush ? MODE_BIT(MODE_NOFLUSH) : 0) | (options->writeback ? MODE_BIT(MODE_WRITEBACK) : 0);
 }
 
 static int process_option(void *data, const char *arg, int key, struct fuse_args *out)

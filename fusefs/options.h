@@ -32,7 +32,7 @@ struct options {
 	unsigned int dir_readahead;	    /* threads that read ahead directories; 0: off */
 	int ready_fd;			    /* -1: nobody waits */
 	int norecord;
-	int noflush;
+	int noflush, writeback;
 	int foreground, debug, singlethread;
 	int show_help, show_version;
 	bool in_place;	  /* SOURCE is MOUNTPOINT */
@@ -50,5 +50,8 @@ void options_help(void);
 
 const char *cache_mode_name(enum cache_mode mode);
 const char *wait_mode_name(enum wait_mode mode);
+
+/* The MODE_BIT()s (schema/mode.h) of what it hides. */
+unsigned int options_modes(const struct options *options);
 
 #endif

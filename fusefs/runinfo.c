@@ -13,7 +13,7 @@ int runinfo_write(struct fs *fs, struct trace *trace, int64_t run)
 	static const char *const datas[] = { "none", "full" };
 	const struct options *o = &fs->options;
 	const struct mountinfo *mount = mountinfo_of_fd(fs->source_mounts, fs->source_fd);
-	auto_free char *modes = mode_names(o->noflush ? MODE_BIT(MODE_NOFLUSH) : 0);
+	auto_free char *modes = mode_names(options_modes(o));
 	struct utsname system;
 	int err = 0;
 

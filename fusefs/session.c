@@ -70,6 +70,8 @@ void session_init(void *userdata, struct fuse_conn_info *conn)
 		want |= FUSE_CAP_POSIX_ACL;
 	if (fs->options.noflush) /* which is what ends a process's locks: without it they must be the kernel's affair */
 		want &= ~FUSE_CAP_POSIX_LOCKS;
+	if (fs->options.writeback)
+		want |= FUSE_CAP_WRITEBACK_CACHE;
 	conn->want = want & conn->capable;
 	conn->max_write = WORKER_BUFFER_SIZE;
 	conn->max_background = MAX_BACKGROUND;

@@ -8,6 +8,7 @@ static const struct mode_desc {
 	const char *hides; /* what is not in the recording, for people */
 } mode_table[MODE_COUNT] = {
 	[MODE_NOFLUSH] = { "noflush", "no flush but the first, and no POSIX locks: the kernel keeps them" },
+	[MODE_WRITEBACK] = { "writeback", "writes are the kernel's: fewer, later, of who opened the file; no lseek but the first" },
 };
 
 char *mode_names(unsigned int set)

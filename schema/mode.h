@@ -11,6 +11,7 @@
 /* A row of mode_table[] each. */
 enum mode {
 	MODE_NOFLUSH,
+	MODE_WRITEBACK,
 	MODE_COUNT,
 };
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from harness import FSTAPE, run
+from harness import FSTAPE, USER, StartFailed, run
 
 # Locks a file, opens and closes it a second time, which gives up the lock, and says so.
 CLOSER = """
@@ -60,6 +60,49 @@ def test_noflush_keeps_posix_locks(box):
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             closer.stdin.close()
     assert mount.db().value("SELECT count(*) FROM ops WHERE op IN ('setlk', 'getlk')") == 0
+
+
+def test_writeback(box):
+    """Small writes become large ones, with everything where it belongs."""
+    (box.src / "old").write_bytes(b"o" * 10000)
+
+    def work(mnt):
+        with open(mnt / "new", "wb", buffering=0) as file:
+            for number in range(1000):
+                file.write(b"%09d\n" % number)
+        descriptor = os.open(mnt / "old", os.O_WRONLY)  # the rest of the page is read, with a descriptor for writing
+        os.pwrite(descriptor, b"new", 5000)
+        os.close(descriptor)
+        descriptor = os.open(mnt / "old", os.O_WRONLY | os.O_APPEND)
+        os.write(descriptor, b"end")
+        os.close(descriptor)
+
+    db = box.recorded(work, writeback=True, cache="always")
+    assert db.condition()["modes"] == "writeback"
+    assert (box.src / "new").read_bytes() == b"".join(b"%09d\n" % number for number in range(1000))
+    assert (box.src / "old").read_bytes() == b"o" * 5000 + b"new" + b"o" * 4997 + b"end"
+    assert 1 <= db.value("SELECT count(*) FROM ops WHERE op = 'write' AND path = 'new'") < 20
+    assert db.value("SELECT count(*) FROM ops WHERE op = 'write' AND (pid <> ? OR error IS NOT NULL)", os.getpid()) == 0
+    assert db.value("SELECT count(*) FROM ops WHERE op = 'read' AND path = 'old' AND error IS NULL") >= 1
+
+
+def test_data_that_is_not_written_yet_is_found(box):
+    """The kernel asks where data is without writing first what it has: a copy would lose it."""
+    with box.mount(writeback=True, cache="always") as mount, open(mount.mnt / "f", "wb", buffering=0) as file:
+        os.pwrite(file.fileno(), b"x" * 5000, 1 << 20)
+        assert os.lseek(file.fileno(), 0, os.SEEK_DATA) <= 1 << 20
+        assert os.lseek(file.fileno(), 1 << 20, os.SEEK_HOLE) == (1 << 20) + 5000
+
+
+@pytest.mark.parametrize(("options", "word"), [({}, "cache=always"), ({"cache": "never"}, "cache=always"),
+                                               ({"cache": "always", "user": USER}, "root")])
+def test_where_writeback_is_refused(box, options, word):
+    if "user" in options:
+        for path in (box.src, box.mnt, box.store):
+            os.chown(path, USER, USER)
+    with pytest.raises(StartFailed) as failed:
+        box.mount(writeback=True, **options).start()
+    assert failed.value.returncode == 2 and word in failed.value.stderr
 
 
 @pytest.fixture
