@@ -127,8 +127,8 @@ static uint32_t define(struct fs *fs, uint32_t parent, const char *dir, size_t d
 }
 
 /*
- * The directory's path id and, in `text` unless that is NULL, its text; from what it keeps when that is of today's
- * epoch. 0 when it keeps nothing of use.
+ * The directory's path id and, in `text`, its text; from what it keeps when that is of today's epoch. 0 when it keeps
+ * nothing of use.
  */
 static uint32_t kept_text(struct fs *fs, struct node *dir, char *text, size_t *ret_len)
 {
@@ -137,10 +137,8 @@ static uint32_t kept_text(struct fs *fs, struct node *dir, char *text, size_t *r
 	pthread_mutex_lock(&fs->nodes->lock);
 	if (dir->dir_text && (dir->dir_text->epoch == path_epoch(fs) || dir->unnamed)) {
 		id = dir->dir_text->id;
-		if (text) {
-			*ret_len = dir->dir_text->len;
-			memcpy(text, dir->dir_text->text, *ret_len);
-		}
+		*ret_len = dir->dir_text->len;
+		memcpy(text, dir->dir_text->text, *ret_len);
 	}
 	pthread_mutex_unlock(&fs->nodes->lock);
 	return id;
@@ -160,24 +158,19 @@ static void keep_text(struct fs *fs, struct node *dir, uint32_t epoch, uint32_t 
 	pthread_mutex_unlock(&fs->nodes->lock);
 }
 
-/* Gives a name below a directory, whose id and text are known, an id. */
-static uint32_t add(struct fs *fs, XXH128_hash_t key, uint32_t parent, const char *dir, size_t dir_len, const char *name,
-	size_t len)
-{
-	uint32_t id = define(fs, parent, dir, dir_len, name, len);
-
-	if (id)
-		cache_put(fs->paths, key, id);
-	return id;
-}
-
-/* The id that it has, or is given. */
+/* The id of `name` below a directory whose id and text are known. */
 static uint32_t intern(struct fs *fs, uint32_t parent, const char *dir, size_t dir_len, const char *name)
 {
 	size_t len = strlen(name);
 	XXH128_hash_t key = key_of(fs->paths, parent, name, len);
+	uint32_t id = cache_find(fs->paths, key);
 
-	return cache_find(fs->paths, key) ?: add(fs, key, parent, dir, dir_len, name, len);
+	if (!id) {
+		id = define(fs, parent, dir, dir_len, name, len);
+		if (id)
+			cache_put(fs->paths, key, id);
+	}
+	return id;
 }
 
 /* One level of dir_path(): the parent and name of `node`, or the root's own. */
@@ -264,35 +257,17 @@ static uint32_t dir_path(struct fs *fs, struct node *dir, char *text, size_t *re
 	return id;
 }
 
-/*
- * A name that is not known: below a directory of the id `dir`, as it was a moment ago (0: not known either). Apart, as
- * it takes much of the stack.
- */
-static uint32_t new_name(struct fs *fs, struct node *parent, uint32_t dir, XXH128_hash_t key, const char *name)
+uint32_t path_of_name(struct fs *fs, struct node *parent, const char *name)
 {
 	char text[PATH_TEXT_MAX + 256];
 	size_t len = 0;
-	uint32_t id = dir_path(fs, parent, text, &len);
-
-	if (!id)
-		return 0;
-	return id == dir ? add(fs, key, id, text, len, name, strlen(name)) : intern(fs, id, text, len, name);
-}
-
-/* Most names come more than once, and need no text then. */
-uint32_t path_of_name(struct fs *fs, struct node *parent, const char *name)
-{
-	XXH128_hash_t key = {};
-	uint32_t dir, id = 0;
+	uint32_t id;
 
 	if (!fs->recorder)
 		return 0;
-	dir = parent == fs->nodes->root ? root_path(fs) : kept_text(fs, parent, NULL, NULL);
-	if (dir) {
-		key = key_of(fs->paths, dir, name, strlen(name));
-		id = cache_find(fs->paths, key);
-	}
-	return id ?: new_name(fs, parent, dir, key, name);
+	id = parent == fs->nodes->root ? root_path(fs) : kept_text(fs, parent, text, &len);
+	id = id ?: dir_path(fs, parent, text, &len);
+	return id ? intern(fs, id, text, len, name) : 0;
 }
 
 /* What a node remembers, when it still holds. */
