@@ -107,7 +107,7 @@ static inline void array_sort_r(void *array, size_t n, size_t size, int (*compar
 
 static inline void *array_find(const void *key, const void *array, size_t n, size_t size, compare_fn *compare)
 {
-	return n ? bsearch(key, array, n, size, compare) : NULL;
+	return n ? (bsearch)(key, array, n, size, compare) : NULL; /* not the macro that hands on const */
 }
 
 /*
