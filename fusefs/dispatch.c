@@ -14,6 +14,7 @@
 #include "node.h"
 #include "path.h"
 #include "recorder.h"
+#include "session.h"
 #include "who.h"
 #include "worker.h"
 
@@ -167,8 +168,10 @@ static int reply(struct fs *fs, fuse_req_t req, enum op_id op, const struct op_d
 	case REPLY_LINK:
 		return fuse_reply_readlink(req, c->buf);
 	case REPLY_OPEN:
+		session_answer_backing(c->backing_id);
 		return fuse_reply_open(req, c->fi);
 	case REPLY_CREATE:
+		session_answer_backing(c->backing_id);
 		return fuse_reply_create(req, &c->entry, c->fi);
 	case REPLY_BUF:
 		return fuse_reply_buf(req, c->buf, (size_t)result);
@@ -214,7 +217,10 @@ static void finish(struct fs *fs, fuse_req_t req, enum op_id op, struct call *c,
 
 void dispatch_complete(fuse_req_t req, enum op_id op, struct call *c, int64_t result)
 {
+	struct mount *before = session_answer_for(c->mount);
+
 	finish(c->mount->fs, req, op, c, result);
+	session_answer_for(before);
 }
 
 /* The set-gid bit of a file that its group may not execute. */

@@ -9,6 +9,7 @@
  *   handle.c    open files and directories
  *   path.c      ids of paths, for events
  *   who.c       the threads behind requests, for events
+ *   backing.c   files that the kernel reads and writes without us, when asked for
  *   readahead.c threads that look at what an opened directory holds, when asked for
  *   recorder.c  events -> spool -> database
  *   mount.c     a connection to the kernel: session.c has what is agreed with it, worker.c the threads that read
@@ -20,6 +21,7 @@
 #define FUSE_USE_VERSION 314
 
 #include <fuse_lowlevel.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -51,6 +53,8 @@ struct fs {
 	struct mountinfo *source_mounts; /* as they were before ours */
 	const struct fuse_args *mount_args; /* libfuse's options; borrowed */
 	_Atomic uint64_t handle_ids;
+	pthread_mutex_t backing_lock; /* backing.h */
+	_Atomic bool backing_refused; /* which has been said */
 };
 
 /* One request on its way through the layers. bind.c fills the arguments, a handler the results. */
@@ -87,6 +91,7 @@ struct call {
 	struct stat stat;
 	struct statvfs *statvfs;
 	char *buf; /* the answer's bytes: result says how many */
+	int32_t backing_id;    /* of an opened file, 0: none */
 	int ioctl_result;
 	bool had_locks;	       /* flush: locks of c->lock_owner have gone */
 	uint32_t listed;       /* entries of a listing, */

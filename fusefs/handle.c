@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "handle.h"
 
+#include "backing.h"
 #include "dir.h"
 #include "fdcache.h"
 #include "node.h"
@@ -25,6 +26,15 @@ struct handle *handle_new(struct fs *fs, struct node *node, int fd, uint32_t pro
 	node->handles = handle;
 	pthread_mutex_unlock(&fs->nodes->lock);
 	return handle;
+}
+
+/* What the kernel keeps of earlier opens it does not use for a file that it reads by itself, and refuses to be told to. */
+void handle_answer(struct fs *fs, struct call *c)
+{
+	c->fi->fh = (uintptr_t)c->fh;
+	if (fs->options.data_passthrough)
+		c->backing_id = backing_take(fs, c, c->fh);
+	c->fi->keep_cache = fs->options.cache == CACHE_ALWAYS && !c->backing_id;
 }
 
 int handle_hold(struct handle *handle)
@@ -59,6 +69,7 @@ void handle_put(struct fs *fs, struct handle *handle)
 void handle_release(struct fs *fs, struct call *c, struct handle *handle)
 {
 	unlist(fs, handle);
+	backing_drop(fs, c, handle);
 	FS_CALL(c, (handle_put(fs, handle), 0));
 }
 
@@ -69,6 +80,7 @@ void handle_free_list(struct handle *handles)
 
 		handles = handle->next;
 		close(handle->fd);
+		backing_free(handle);
 		dir_stream_free(handle->dir);
 		free(handle);
 	}

@@ -12,6 +12,7 @@
 
 #include "fs.h"
 
+struct backing;
 struct dir_stream;
 
 struct handle {
@@ -22,10 +23,15 @@ struct handle {
 	struct handle *next; /* of the node's handles, under the table's lock */
 	uint32_t process;    /* who opened it */
 	struct dir_stream *dir;
+	struct backing *backing; /* backing.h, under its lock; NULL: none */
+	bool unbacked;		 /* with data_passthrough: it goes through us all the same */
 };
 
 /* Takes over `fd` in any case. NULL: no memory. */
 struct handle *handle_new(struct fs *fs, struct node *node, int fd, uint32_t process);
+
+/* Tells the kernel of c->fh, a file that has just been opened. */
+void handle_answer(struct fs *fs, struct call *c);
 
 /* The descriptor, which stays open until handle_put(). Under the table's lock: a handle in the node's list is alive. */
 int handle_hold(struct handle *handle);

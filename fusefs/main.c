@@ -336,7 +336,7 @@ static void log_libfuse(enum fuse_log_level level, const char *fmt, va_list ap)
 int main(int argc, char **argv)
 {
 	struct fuse_args args = FUSE_ARGS_INIT(argc, argv);
-	struct fs fs = { .source_fd = -1 };
+	struct fs fs = { .source_fd = -1, .backing_lock = PTHREAD_MUTEX_INITIALIZER };
 	int status;
 
 	log_set_program("fstapefs");

@@ -5,8 +5,10 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
+#include "backing.h"
 #include "bind.h"
 #include "fdcache.h"
+#include "fuse_abi.h"
 #include "session.h"
 #include "worker.h"
 
@@ -96,6 +98,20 @@ static int wait_for_init(struct mount *mount)
 	return -EIO;
 }
 
+/* What the user chose and the kernel may not have. */
+static int check_modes(struct mount *mount)
+{
+	uint64_t offered, taken;
+
+	if (!mount->fs->options.data_passthrough)
+		return 0;
+	session_capabilities(mount->session, &offered, &taken);
+	if (taken & FUSE_PASSTHROUGH)
+		return backing_probe(mount);
+	log_msg("data_passthrough: this kernel cannot do that; Linux 6.9 and newer can");
+	return -EOPNOTSUPP;
+}
+
 int mount_start(struct mount *mount)
 {
 	int err;
@@ -108,11 +124,11 @@ int mount_start(struct mount *mount)
 		return -EIO;
 	}
 	mount->mounted = true;
-	err = session_hook(mount);
-	err = err ?: worker_pool_start(mount, &mount->pool);
+	err = worker_pool_start(mount, &mount->pool);
 	if (err < 0)
 		return log_errno(err, "%s: cannot serve", mount->mountpoint);
-	return wait_for_init(mount);
+	err = wait_for_init(mount);
+	return err ?: check_modes(mount);
 }
 
 void mount_attributes_changed(struct mount *mount, const struct node *node)

@@ -80,8 +80,7 @@ int64_t do_open(struct fs *fs, struct call *c)
 	if (!c->fh)
 		return -ENOMEM;
 	c->fh_id = c->fh->id;
-	c->fi->fh = (uintptr_t)c->fh;
-	c->fi->keep_cache = fs->options.cache == CACHE_ALWAYS;
+	handle_answer(fs, c);
 	return 0;
 }
 

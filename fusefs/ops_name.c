@@ -130,8 +130,7 @@ int64_t do_create(struct fs *fs, struct call *c)
 		return -ENOMEM;
 	}
 	c->fh_id = c->fh->id;
-	c->fi->fh = (uintptr_t)c->fh;
-	c->fi->keep_cache = fs->options.cache == CACHE_ALWAYS;
+	handle_answer(fs, c);
 	return 0;
 }
 

@@ -62,6 +62,7 @@ static const struct fuse_opt switch_table[] = {
 	{ "norecord", offsetof(struct options, norecord), 1 },
 	{ "noflush", offsetof(struct options, noflush), 1 },
 	{ "writeback", offsetof(struct options, writeback), 1 },
+	{ "data_passthrough", offsetof(struct options, data_passthrough), 1 },
 	/* libfuse is told to print requests as well */
 	FUSE_OPT_KEY("-d", FUSE_OPT_KEY_KEEP),
 	FUSE_OPT_KEY("debug", FUSE_OPT_KEY_KEEP),
@@ -112,6 +113,8 @@ void options_help(void)
 	       "                        POSIX locks are then the kernel's own\n"
 	       "    writeback           let the kernel collect writes: faster, but recorded are its\n"
 	       "                        writes, not those of programs; only for cache=always\n"
+	       "    data_passthrough    let the kernel read and write files without asking:\n"
+	       "                        faster, and not recorded (Linux 6.9, root)\n"
 	       "    norecord            pass operations through, record nothing\n"
 	       "\n"
 	       "A comma in a value is written \"\\,\".\n"
@@ -136,7 +139,8 @@ const char *wait_mode_name(enum wait_mode mode)
 
 unsigned int options_modes(const struct options *options)
 {
-	return (options->noflush ? MODE_BIT(MODE_NOFLUSH) : 0) | (options->writeback ? MODE_BIT(MODE_WRITEBACK) : 0);
+	return (options->noflush ? MODE_BIT(MODE_NOFLUSH) : 0) | (options->writeback ? MODE_BIT(MODE_WRITEBACK) : 0) |
+	       (options->data_passthrough ? MODE_BIT(MODE_DATA_PASSTHROUGH) : 0);
 }
 
 static int process_option(void *data, const char *arg, int key, struct fuse_args *out)
@@ -241,6 +245,12 @@ static int convert(struct options *options, const struct raw *raw)
 	err = err ?: parse_number("ready_fd", raw->ready_fd, 0, 1 << 20, &ready_fd);
 	err = err ?: parse_number("entry_timeout", raw->entry_timeout, 0, 1e9, &options->entry_timeout);
 	err = err ?: parse_number("attr_timeout", raw->attr_timeout, 0, 1e9, &options->attr_timeout);
+	if (err == 0 && options->data_passthrough && (data == DATA_FULL || options->writeback)) {
+		log_msg("option data_passthrough: %s", data == DATA_FULL ?
+			"data=full wants to see what is read and written" :
+			"what the kernel writes below at once is not in its writeback cache; choose one of them");
+		err = -EINVAL;
+	}
 	options->cache = (enum cache_mode)(cache + 1);
 	options->overflow = (enum overflow_mode)overflow;
 	options->load = (enum load_mode)load;

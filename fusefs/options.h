@@ -32,7 +32,7 @@ struct options {
 	unsigned int dir_readahead;	    /* threads that read ahead directories; 0: off */
 	int ready_fd;			    /* -1: nobody waits */
 	int norecord;
-	int noflush, writeback;
+	int noflush, writeback, data_passthrough;
 	int foreground, debug, singlethread;
 	int show_help, show_version;
 	bool in_place;	  /* SOURCE is MOUNTPOINT */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "session.h"
 
-#include <linux/fuse.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 
+#include "fuse_abi.h"
 #include "mount.h"
 #include "worker.h"
 
@@ -17,8 +18,11 @@ struct session {
 	_Atomic uint64_t init_unique; /* of the INIT request that is being answered; 0: none */
 };
 
-/* Added to libfuse's answer when the kernel offers them. */
-static const uint64_t extra_flags = FUSE_PARALLEL_DIROPS | FUSE_HANDLE_KILLPRIV_V2;
+/* Filesystems below that we may be on: not those that are on others themselves, so that one may be on us. */
+#define STACK_DEPTH 1
+
+static _Thread_local int32_t backing;
+static _Thread_local struct mount *answering;
 
 int session_new(struct session **ret_session)
 {
@@ -92,48 +96,105 @@ void session_note_request(struct session *session, const void *request, size_t s
 	atomic_store(&session->init_unique, in->unique);
 }
 
-static void edit_init_answer(struct session *session, struct iovec *iov, int count)
+/*
+ * Added to libfuse's answer when the kernel offers them.
+ *
+ * With HANDLE_KILLPRIV_V2 it is ours to clear set-id bits when we write, and we do not where the kernel does: there it has
+ * to do so as well, and looks for security.capability before each write.
+ */
+static uint64_t wanted_flags(const struct options *options)
 {
-	struct fuse_init_out *out = count > 1 ? iov[1].iov_base : NULL;
+	return options->data_passthrough ? FUSE_PARALLEL_DIROPS | FUSE_PASSTHROUGH :
+					   FUSE_PARALLEL_DIROPS | FUSE_HANDLE_KILLPRIV_V2;
+}
+
+static void edit_init_answer(struct mount *mount, struct iovec *iov, int count)
+{
+	struct session *session = mount->session;
+	uint64_t wanted = wanted_flags(&mount->fs->options);
+	char *bytes = count > 1 ? iov[1].iov_base : NULL;
+	struct fuse_init_out *out = (void *)bytes;
+	uint32_t high = 0, depth = STACK_DEPTH;
 
 	if (!out || iov[1].iov_len < 24) /* up to `flags` and max_background */
 		return;
-	out->flags |= (uint32_t)(extra_flags & atomic_load(&session->offered));
-	atomic_store(&session->taken, out->flags | (out->flags & FUSE_INIT_EXT ? (uint64_t)out->flags2 << 32 : 0));
+	wanted &= atomic_load(&session->offered);
+	out->flags |= (uint32_t)wanted;
+	if (iov[1].iov_len >= INIT_OUT_SIZE) {
+		if (out->flags & FUSE_INIT_EXT)
+			memcpy(&high, bytes + INIT_OUT_FLAGS2_AT, sizeof(high));
+		high |= (uint32_t)(wanted >> 32);
+		out->flags |= high ? FUSE_INIT_EXT : 0;
+		memcpy(bytes + INIT_OUT_FLAGS2_AT, &high, sizeof(high));
+		if (wanted & FUSE_PASSTHROUGH)
+			memcpy(bytes + INIT_OUT_STACK_DEPTH_AT, &depth, sizeof(depth));
+	}
+	atomic_store(&session->taken, out->flags | (uint64_t)high << 32);
 }
 
-static ssize_t write_answer(int fd, struct iovec *iov, int count, void *userdata)
+void session_answer_backing(int32_t backing_id)
 {
-	struct session *session = ((struct mount *)userdata)->session;
+	backing = backing_id;
+}
+
+/* Both answers end in the same way; libfuse before 3.17 does not know what is new there. */
+static void edit_open_answer(struct iovec *iov, int count)
+{
+	struct iovec *last = &iov[count - 1];
+	struct open_answer answer;
+
+	if (count > 1 && last->iov_len >= sizeof(answer)) {
+		char *at = (char *)last->iov_base + last->iov_len - sizeof(answer);
+
+		memcpy(&answer, at, sizeof(answer));
+		answer.open_flags |= FOPEN_PASSTHROUGH;
+		answer.backing_id = backing;
+		memcpy(at, &answer, sizeof(answer));
+	}
+	backing = 0;
+}
+
+static ssize_t send_out(int fd, const struct iovec *iov, int count)
+{
+	return syscall(SYS_writev, fd, iov, count);
+}
+
+static ssize_t write_answer(struct mount *mount, int fd, struct iovec *iov, int count)
+{
+	struct session *session = mount->session;
 	uint64_t init = atomic_load_explicit(&session->init_unique, memory_order_relaxed);
 	uint64_t unique = ((const struct fuse_out_header *)iov[0].iov_base)->unique;
 	ssize_t result;
 
 	if (unique == 0) /* a notification */
-		return writev(fd, iov, count);
+		return send_out(fd, iov, count);
 	if (unique != init) {
+		if (backing)
+			edit_open_answer(iov, count);
 		worker_before_reply();
-		result = writev(fd, iov, count);
+		result = send_out(fd, iov, count);
 		worker_after_reply();
 		return result;
 	}
-	edit_init_answer(session, iov, count);
-	result = writev(fd, iov, count);
+	edit_init_answer(mount, iov, count);
+	result = send_out(fd, iov, count);
 	atomic_store(&session->init_unique, 0);
 	eventfd_write(session->ready_fd, 1);
 	return result;
 }
 
-/* Never used: worker.c reads by itself. libfuse wants to have one. */
-static ssize_t read_request(int fd, void *buf, size_t size, void *userdata)
+struct mount *session_answer_for(struct mount *mount)
 {
-	(void)userdata;
-	return read(fd, buf, size);
+	struct mount *before = answering;
+
+	answering = mount;
+	return before;
 }
 
-int session_hook(struct mount *mount)
+/* In place of libc's (session.h). The answer's parts are libfuse's own, which does not look at them again. */
+ssize_t writev(int fd, const struct iovec *iov, int count)
 {
-	static const struct fuse_custom_io io = { .writev = write_answer, .read = read_request };
-
-	return fuse_session_custom_io(mount->se, &io, fuse_session_fd(mount->se));
+	if (answering && count > 0 && fd == fuse_session_fd(answering->se))
+		return write_answer(answering, fd, (struct iovec *)(uintptr_t)iov, count);
+	return send_out(fd, iov, count);
 }

@@ -266,7 +266,9 @@ static void handle(struct worker_pool *pool, void *mem, size_t size)
 	note_client(pool, mem);
 	session_note_request(pool->mount->session, mem, size);
 	kill_suidgid = wants_kill(mem, size);
+	session_answer_for(pool->mount);
 	fuse_session_process_buf(pool->se, &buf);
+	session_answer_for(NULL);
 }
 
 /* Sleeps until there may be a request. False: time to end. */

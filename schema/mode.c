@@ -9,6 +9,7 @@ static const struct mode_desc {
 } mode_table[MODE_COUNT] = {
 	[MODE_NOFLUSH] = { "noflush", "no flush but the first, and no POSIX locks: the kernel keeps them" },
 	[MODE_WRITEBACK] = { "writeback", "writes are the kernel's: fewer, later, of who opened the file; no lseek but the first" },
+	[MODE_DATA_PASSTHROUGH] = { "data_passthrough", "no reads and writes: the kernel does them below by itself" },
 };
 
 char *mode_names(unsigned int set)
