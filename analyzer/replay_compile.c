@@ -232,7 +232,7 @@ static int compile(struct compile *c, struct trace *trace, int64_t run)
 	plan->actions[plan->n_actions + 1] = (struct action){ .first_wait = plan->n_waits };
 	err = deal_out(plan);
 	if (err == 0 && c->options->pace)
-		err = pace_compile(plan, &c->survey);
+		err = pace_compile(plan, &c->survey, trace);
 	return err;
 }
 

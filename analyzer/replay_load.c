@@ -38,7 +38,7 @@ int refuse(const struct row *row, const char *fmt, ...)
 	return -EBADMSG;
 }
 
-static int trace_said(struct trace *trace, int err)
+int trace_said(struct trace *trace, int err)
 {
 	if (err < 0)
 		log_msg("%s: cannot read the run: %s", trace_path(trace),

@@ -62,6 +62,9 @@ int rows_open(struct trace *trace, struct plan *plan, struct rows **ret_rows);
 int rows_next(struct rows *rows, struct row *ret_row);
 void rows_close(struct rows *rows);
 
+/* The message when the database failed; returns `err`, of which only failures are said. */
+int trace_said(struct trace *trace, int err);
+
 /* The message of a recording that is refused; returns -EBADMSG. */
 int refuse(const struct row *row, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "replay_pace.h"
+
 int plan_grow(void *array_pointer, uint32_t *room, uint32_t used, size_t element)
 {
 	void **array = array_pointer;
@@ -104,7 +106,6 @@ void plan_free(struct plan *plan)
 	idmap_free(&plan->text_ids);
 	free(plan->threads);
 	free(plan->turns);
-	free(plan->think_ns);
-	free(plan->after);
+	pace_free(&plan->pace);
 	*plan = (struct plan){};
 }

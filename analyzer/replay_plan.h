@@ -68,6 +68,7 @@ struct action {
 	uint8_t listing_end : 1; /* of a listing that began at the first entry: its entries are compared */
 	uint8_t drops_locks : 1; /* flush: the owner of locks closes a file */
 	uint8_t by_handle : 1;	 /* the object is reached through `handle` */
+	uint8_t begins : 1;	 /* with a pace: the first of its recorded thread, or of what that executed */
 };
 
 /* Why an action waits; the names and reasons are in replay_order.c. */
@@ -110,6 +111,20 @@ struct plan_thread {
 	uint32_t count;
 };
 
+/* What threads did between their actions; replay_pace.c. By action: before it begins, after its thread's former one. */
+struct pace {
+	int64_t *think_ns;   /* kept a processor busy; NULL: no pace is wanted */
+	int64_t *blocked_ns; /* waited for something, before that */
+	uint32_t *after;     /* think_ns counts from the end of this action of another thread; 0: of its own; itself: the start */
+	int64_t idle_ns;	/* all of think_ns and blocked_ns, */
+	int64_t all_blocked_ns; /* and all of blocked_ns */
+	int64_t round_trip_ns;	/* taken off each gap for the recorder, by the clock; */
+	int64_t round_cpu_ns;	/* of the thread's own processor time, where that was read */
+	uint64_t gaps, read_gaps; /* in all; between readings of the processor time */
+	int64_t tail_ns;	/* from the last action to the end of the recorded command, */
+	bool known_end;		/* if that is known */
+};
+
 struct plan_counts {
 	uint64_t how[ACTION_HOW_COUNT];
 	uint64_t waits[RULE_COUNT];
@@ -137,10 +152,7 @@ struct plan {
 	struct plan_thread *threads; /* [0, n_threads) */
 	uint32_t n_threads, recorded_threads;
 	uint32_t *turns; /* actions by thread, each thread's in order */
-	int64_t *think_ns; /* by action, with a pace: idle before it begins, after its thread's former one or `after` */
-	uint32_t *after;
-	int64_t round_trip_ns; /* of the recorder, as the pace assumed it */
-	int64_t idle_ns;       /* all of think_ns */
+	struct pace pace;
 	struct plan_counts counts;
 };
 

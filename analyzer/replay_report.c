@@ -7,6 +7,7 @@
 
 #include "base.h"
 #include "replay_load.h"
+#include "replay_prediction.h"
 #include "replay_order.h"
 
 #define MISMATCHES_SHOWN 20 /* in text, unless they are asked for */
@@ -24,14 +25,6 @@ static const char *const how_names[ACTION_HOW_COUNT] = {
 /* --- summary ----------------------------------------------------------------------------------------------------- */
 
 /* A row of it: a stable name for programs, words for people. */
-static void row_int(struct table *table, const char *name, const char *words, int64_t value)
-{
-	table_text(table, name);
-	table_text(table, words);
-	table_int(table, value);
-	table_end_row(table);
-}
-
 static void row_real(struct table *table, const char *name, const char *words, double value)
 {
 	table_text(table, name);
@@ -59,25 +52,27 @@ static int print_summary(const struct context *context, const struct plan *plan,
 
 	if (!table)
 		return -ENOMEM;
-	row_int(table, "recorded", "operations recorded", (int64_t)f->all.recorded);
-	row_int(table, "issued", "issued", (int64_t)f->all.issued);
-	row_int(table, "matched", "with the recorded result", (int64_t)f->all.matched);
-	row_int(table, "mismatched", "with another result", (int64_t)f->all.mismatched);
+	replay_row(table, "recorded", "operations recorded", (int64_t)f->all.recorded);
+	replay_row(table, "issued", "issued", (int64_t)f->all.issued);
+	replay_row(table, "matched", "with the recorded result", (int64_t)f->all.matched);
+	replay_row(table, "mismatched", "with another result", (int64_t)f->all.mismatched);
 	row_real(table, "match_rate", "match rate (1: all)",
 		f->all.issued ? (double)f->all.matched / (double)f->all.issued : 1);
-	row_int(table, "waits", "waits compiled", (int64_t)f->waits);
-	row_int(table, "violations", "order violations", (int64_t)f->violations);
-	row_int(table, "threads", "threads", plan->n_threads);
+	replay_row(table, "waits", "waits compiled", (int64_t)f->waits);
+	replay_row(table, "violations", "order violations", (int64_t)f->violations);
+	replay_row(table, "threads", "threads", plan->n_threads);
 	row_real(table, "concurrency", "operations at once, mean", f->concurrency);
 	row_real(table, "original_concurrency", "... when recorded", f->original_concurrency);
-	row_int(table, "most_at_once", "operations at once, most", f->most_at_once);
-	row_int(table, "wall_ns", "wall time, ns", result->wall_ns);
-	row_int(table, "original_wall_ns", "... when recorded, ns", f->original_span_ns);
-	row_int(table, "fs_ns", "in the filesystem, ns", f->all.fs_ns);
-	row_int(table, "original_fs_ns", "... when recorded, ns", f->all.original_fs_ns);
-	row_int(table, "idle_ns", "pauses kept, ns", (int64_t)f->idle_ns);
-	row_int(table, "own_ns", "the replayer's own time in operations, ns", f->all.dur_ns - f->all.fs_ns);
-	row_int(table, "own_p50_ns", "... of one operation, median, ns", f->own_p50_ns);
+	replay_row(table, "most_at_once", "operations at once, most", f->most_at_once);
+	replay_row(table, "wall_ns", "wall time, ns", result->wall_ns);
+	replay_row(table, "original_wall_ns", "... when recorded, ns", f->original_span_ns);
+	replay_row(table, "fs_ns", "in the filesystem, ns", f->all.fs_ns);
+	replay_row(table, "original_fs_ns", "... when recorded, ns", f->all.original_fs_ns);
+	replay_row(table, "idle_ns", "pauses kept, ns", (int64_t)f->idle_ns);
+	if (result->pace > 0)
+		replay_time_rows(table, plan, result);
+	replay_row(table, "own_ns", "the replayer's own time in operations, ns", f->all.dur_ns - f->all.fs_ns);
+	replay_row(table, "own_p50_ns", "... of one operation, median, ns", f->own_p50_ns);
 	return context_print(table);
 }
 
@@ -216,6 +211,8 @@ static int print_all(const struct context *context, const struct plan *plan, con
 		format_duration(result->wall_ns, wall), format_duration(f->original_span_ns, original),
 		format_duration((int64_t)f->idle_ns, idle), plan->n_threads, f->concurrency, f->original_concurrency,
 		f->most_at_once);
+	if (result->pace > 0)
+		replay_time_print(plan, result, f);
 	if (!f->all.mismatched)
 		return 0;
 	printf("\nResults that differ%s:\n",
@@ -248,21 +245,20 @@ int replay_report_plan(const struct context *context, const struct plan *plan)
 
 	if (!table)
 		return -ENOMEM;
-	row_int(table, "operations", "operations", plan->n_actions);
+	replay_row(table, "operations", "operations", plan->n_actions);
 	for (int how = 0; how < ACTION_HOW_COUNT; how++)
-		row_int(table, how_fields[how], how_names[how], (int64_t)plan->counts.how[how]);
-	row_int(table, "recorded_threads", "threads recorded", plan->recorded_threads);
-	row_int(table, "threads", "threads of the replay", plan->n_threads);
+		replay_row(table, how_fields[how], how_names[how], (int64_t)plan->counts.how[how]);
+	replay_row(table, "recorded_threads", "threads recorded", plan->recorded_threads);
+	replay_row(table, "threads", "threads of the replay", plan->n_threads);
 	for (int rule = 0; rule < RULE_COUNT; rule++) {
 		snprintf(name, sizeof(name), "waits_%s", wait_rule_name(rule));
 		snprintf(words, sizeof(words), "waits by %s: %s", wait_rule_name(rule), wait_rule_reason(rule));
-		row_int(table, name, words, (int64_t)plan->counts.waits[rule]);
+		replay_row(table, name, words, (int64_t)plan->counts.waits[rule]);
 	}
-	row_int(table, "reordered", "took effect after one that arrived later", (int64_t)plan->counts.reordered);
-	row_int(table, "ambiguous", "results that no order explains", (int64_t)plan->counts.ambiguous);
-	row_int(table, "bytes_written", "bytes written, at most", (int64_t)plan->counts.bytes_written);
-	row_int(table, "idle_ns", "pauses of all threads, ns", plan->idle_ns);
-	row_int(table, "round_trip_ns", "taken off each pause for the recorder, ns", plan->round_trip_ns);
+	replay_row(table, "reordered", "took effect after one that arrived later", (int64_t)plan->counts.reordered);
+	replay_row(table, "ambiguous", "results that no order explains", (int64_t)plan->counts.ambiguous);
+	replay_row(table, "bytes_written", "bytes written, at most", (int64_t)plan->counts.bytes_written);
+	replay_pace_rows(table, plan);
 	return context_print(table);
 }
 

@@ -3,136 +3,20 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
 #include "replay_check.h"
-#include "replay_worker.h"
+#include "replay_wait.h"
 
-#define SPINS          200       /* looks at another thread's progress before sleeping: a few microseconds */
-#define SLEEP_CHECK_NS 100000000 /* how long a sleeper may not notice that the replay is given up */
-#define SPIN_NS        100000    /* the end of a pause, for which waking up would be too imprecise */
-#define FDS_RESERVE    64        /* of the process: database, standard streams, libraries */
-#define STACK_SIZE     (256u << 10)
-
-/* --- waiting ----------------------------------------------------------------------------------------------------- */
-
-static bool given_up(const struct replay *r)
-{
-	return atomic_load_explicit(&r->abandoned, memory_order_relaxed) || (r->options->stop && *r->options->stop);
-}
-
-static void pause_cpu(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#endif
-}
-
-/* The futex word is the number done itself: when it has changed meanwhile, the kernel returns at once. */
-static void sleep_on(struct advance *advance, uint32_t seen)
-{
-	const struct timespec limit = { .tv_nsec = SLEEP_CHECK_NS };
-
-	atomic_fetch_add(&advance->sleepers, 1);
-	syscall(SYS_futex, &advance->done, FUTEX_WAIT_PRIVATE, seen, &limit, NULL, 0);
-	atomic_fetch_sub(&advance->sleepers, 1);
-}
-
-/* Until a thread has done more than `index` of its actions. False: the replay is given up. */
-static bool wait_until_done(struct replay *r, uint32_t thread, uint32_t index)
-{
-	struct advance *advance = &r->advances[thread];
-	uint32_t done;
-
-	for (int spin = 0; (done = atomic_load_explicit(&advance->done, memory_order_acquire)) <= index; spin++) {
-		if (spin < SPINS) {
-			pause_cpu();
-			continue;
-		}
-		if (given_up(r))
-			return false;
-		sleep_on(advance, done);
-	}
-	return true;
-}
-
-/* The store and the look at the sleepers must not change places: a sleeper registers first and looks then. */
-static void publish(struct replay *r, uint32_t thread, uint32_t done)
-{
-	struct advance *advance = &r->advances[thread];
-
-	atomic_store(&advance->done, done);
-	if (atomic_load(&advance->sleepers))
-		syscall(SYS_futex, &advance->done, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
-}
-
-/* --- pauses at a recorded speed ---------------------------------------------------------------------------------- */
-
-static void pause_until(const struct replay *r, int64_t until)
-{
-	for (;;) {
-		int64_t left = until - clock_ns(CLOCK_MONOTONIC);
-		struct timespec ts = {};
-
-		if (left <= 0 || given_up(r))
-			return;
-		if (left <= SPIN_NS) {
-			pause_cpu();
-			continue;
-		}
-		left = left - SPIN_NS < SLEEP_CHECK_NS ? left - SPIN_NS : SLEEP_CHECK_NS;
-		ts.tv_nsec = left;
-		nanosleep(&ts, NULL);
-	}
-}
-
-/* The program's own time before an action: it counts from the end of the action before, or of the one waited for. */
-static uint32_t think(struct worker *w, uint32_t number, int64_t free_ns)
-{
-	const struct replay *r = w->replay;
-	const struct plan *plan = r->plan;
-	int64_t think_ns = (int64_t)((double)plan->think_ns[number] / r->options->pace);
-	uint32_t after = plan->after[number];
-
-	if (after) {
-		const struct outcome *other = &r->outcomes[after];
-
-		if (other->start_ns + other->dur_ns > free_ns)
-			free_ns = other->start_ns + other->dur_ns;
-	}
-	pause_until(r, r->start_ns + free_ns + think_ns);
-	return think_ns > UINT32_MAX ? UINT32_MAX : (uint32_t)think_ns;
-}
+#define LOOK_NS     100000000 /* between looks at the whole, for whoever waits for it */
+#define FDS_RESERVE 64	      /* of the process: database, standard streams, libraries */
+#define STACK_SIZE  (256u << 10)
 
 /* --- actions ----------------------------------------------------------------------------------------------------- */
-
-static bool wait_for_others(struct replay *r, uint32_t number)
-{
-	const struct plan *plan = r->plan;
-
-	for (uint32_t i = plan->actions[number].first_wait; i < plan->actions[number + 1].first_wait; i++) {
-		const struct action *other = &plan->actions[plan->waits[i]];
-
-		if (!wait_until_done(r, other->thread, other->index))
-			return false;
-	}
-	return true;
-}
-
-static bool wait_for_pace(struct replay *r, uint32_t number)
-{
-	const struct action *other = &r->plan->actions[r->plan->after[number]];
-
-	return !r->plan->after[number] || other->thread == r->plan->actions[number].thread ||
-	       wait_until_done(r, other->thread, other->index);
-}
 
 static void perform(struct worker *w, uint32_t number, uint32_t idle_ns)
 {
@@ -142,6 +26,7 @@ static void perform(struct worker *w, uint32_t number, uint32_t idle_ns)
 	int64_t end;
 
 	w->fs_ns = 0;
+	w->calls = 0;
 	w->state = OUTCOME_NONE;
 	o->start_ns = clock_ns(CLOCK_MONOTONIC) - r->start_ns;
 	o->result = worker_perform(w, a);
@@ -149,6 +34,8 @@ static void perform(struct worker *w, uint32_t number, uint32_t idle_ns)
 	o->dur_ns = end - o->start_ns > UINT32_MAX ? UINT32_MAX : (uint32_t)(end - o->start_ns);
 	o->fs_ns = w->fs_ns > UINT32_MAX ? UINT32_MAX : (uint32_t)w->fs_ns;
 	o->idle_ns = idle_ns;
+	if (r->options->pace > 0)
+		pause_owe(w, end - o->start_ns - w->fs_ns);
 	o->state = w->state != OUTCOME_NONE ? w->state : (uint8_t)check_result(a, o->result);
 }
 
@@ -162,24 +49,24 @@ static void *work(void *arg)
 
 	prctl(PR_SET_TIMERSLACK, 1);
 	atomic_fetch_sub(&r->waiting, 1);
-	while (atomic_load(&r->waiting) && !given_up(r))
+	while (atomic_load(&r->waiting) && !replay_given_up(r))
 		sched_yield();
-	for (uint32_t i = 0; i < thread->count && !given_up(r); i++) {
+	for (uint32_t i = 0; i < thread->count && !replay_given_up(r); i++) {
 		uint32_t number = plan->turns[thread->first + i], idle = 0;
 
-		if (!wait_for_others(r, number))
+		if (!wait_for_others(w, number))
 			break;
 		if (plan->actions[number].how == ACTION_ISSUED) {
-			if (r->options->pace > 0 && plan->think_ns) {
-				if (!wait_for_pace(r, number))
-					break;
-				idle = think(w, number, free_ns);
-			}
+			if (r->options->pace > 0 && !pause_before(w, number, free_ns, &idle))
+				break;
 			perform(w, number, idle);
 			free_ns = r->outcomes[number].start_ns + r->outcomes[number].dur_ns;
+		} else if (r->options->pace > 0) {
+			pause_owed(w, number);
 		}
-		publish(r, w->thread, i + 1);
+		wait_publish(r, w->thread, i + 1);
 	}
+	w->times.unpaid_ns = w->debt_ns > 0 ? w->debt_ns : 0;
 	worker_free(w);
 	return NULL;
 }
@@ -203,7 +90,7 @@ static void join_all(struct replay *r, pthread_t *threads, uint32_t count)
 
 		do {
 			clock_gettime(CLOCK_REALTIME, &limit);
-			limit.tv_nsec += SLEEP_CHECK_NS;
+			limit.tv_nsec += LOOK_NS;
 			if (limit.tv_nsec >= NSEC_PER_SEC) {
 				limit.tv_sec++;
 				limit.tv_nsec -= NSEC_PER_SEC;
@@ -212,6 +99,15 @@ static void join_all(struct replay *r, pthread_t *threads, uint32_t count)
 				show_progress(r);
 		} while (pthread_timedjoin_np(threads[t], NULL, &limit) == ETIMEDOUT);
 	}
+}
+
+static void add_times(struct replay_times *sum, const struct replay_times *times)
+{
+	sum->think_ns += times->think_ns;
+	sum->blocked_ns += times->blocked_ns;
+	sum->order_ns += times->order_ns;
+	sum->bare_ns += times->bare_ns;
+	sum->unpaid_ns += times->unpaid_ns;
 }
 
 static int run_threads(struct replay *r, struct replay_result *result)
@@ -226,6 +122,8 @@ static int run_threads(struct replay *r, struct replay_result *result)
 		return -ENOMEM;
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK_SIZE);
+	if (r->options->pace > 0)
+		r->bare_ns = pause_bare_call();
 	atomic_store(&r->waiting, n + 1);
 	for (; started < n && err == 0; started++) {
 		workers[started] = (struct worker){ .replay = r, .thread = started };
@@ -240,6 +138,8 @@ static int run_threads(struct replay *r, struct replay_result *result)
 	result->start_mono_ns = r->start_ns = clock_ns(CLOCK_MONOTONIC);
 	atomic_fetch_sub(&r->waiting, 1);
 	join_all(r, threads, started);
+	for (uint32_t t = 0; t < started; t++)
+		add_times(&result->times, &workers[t].times);
 	return err;
 }
 
@@ -297,6 +197,8 @@ static void finish(struct replay *r, struct replay_result *result)
 		if (o->start_ns + o->dur_ns > result->wall_ns)
 			result->wall_ns = o->start_ns + o->dur_ns;
 	}
+	result->bare_call_ns = r->bare_ns;
+	result->pace = r->options->pace;
 	result->stopped = r->options->stop && *r->options->stop;
 }
 

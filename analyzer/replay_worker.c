@@ -51,7 +51,7 @@ static int open_contents(struct worker *w)
 	return err ?: content_reader_new(w->trace, r->plan->run, &w->contents);
 }
 
-int worker_contents(struct worker *w, const struct action *a, char **ret_bytes)
+static int make_contents(struct worker *w, const struct action *a, char **ret_bytes)
 {
 	const struct replay *r = w->replay;
 	struct gather gather = {
@@ -72,6 +72,15 @@ int worker_contents(struct worker *w, const struct action *a, char **ret_bytes)
 		filler_fill(&r->options->filler, a->object, (uint64_t)a->offset + (uint64_t)gather.got,
 			gather.bytes + gather.got, (size_t)(a->length - gather.got));
 	return 0;
+}
+
+int worker_contents(struct worker *w, const struct action *a, char **ret_bytes)
+{
+	int64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	int err = make_contents(w, a, ret_bytes);
+
+	w->making_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
+	return err;
 }
 
 void worker_free(struct worker *w)

@@ -33,12 +33,18 @@ struct replay {
 	int64_t start_ns; /* CLOCK_MONOTONIC */
 	_Atomic uint32_t waiting; /* threads that are not ready to start yet */
 	_Atomic bool abandoned;
+	int64_t bare_ns; /* a system call in which the kernel does nothing; 0: without pauses */
 };
 
 struct worker {
 	struct replay *replay;
 	uint32_t thread;
-	int64_t fs_ns;	/* of the action under way */
+	int64_t fs_ns;	/* of the action under way, */
+	int64_t calls;	/* in so many system calls */
+	int64_t making_ns; /* processor time for what the action under way writes */
+	int64_t waited_ns; /* for other threads, before it */
+	int64_t debt_ns;   /* of our own time, what has not been taken off a pause yet */
+	struct replay_times times;
 	uint8_t state;	/* enum outcome_state, when the operation has compared more than its result */
 	char *buffer;	/* PLAN_LENGTH_MAX would be too much for each: as long as the longest transfer, from `room` */
 	size_t room;
@@ -52,6 +58,7 @@ struct worker {
 		int64_t timed_start = clock_ns(CLOCK_MONOTONIC);          \
 		typeof(expr) timed_result = (expr);                       \
 		(w)->fs_ns += clock_ns(CLOCK_MONOTONIC) - timed_start;    \
+		(w)->calls++;                                             \
 		timed_result;                                             \
 	})
 

@@ -43,7 +43,7 @@ static void note_process(struct fs *fs, enum op_id op, struct call *c)
 	else if (c->tid == 0 && c->node)
 		c->process = c->node->process;
 	if (!c->process)
-		c->process = who_is(fs, c->tid, c->uid, c->gid, limited, c->start_ns, &uid, &gid);
+		c->process = who_is(fs, c->tid, c->uid, c->gid, limited, c->start_ns, &uid, &gid, &c->cpu_is_due);
 	c->other_ids = c->tid && (uid != c->uid || gid != c->gid);
 }
 
@@ -122,6 +122,8 @@ static void record(struct fs *fs, enum op_id op, const struct op_desc *desc, str
 	const char *args = event_args(op, c, &event.args_len);
 
 	record_data(fs, op, c, result);
+	if (c->cpu_is_due)
+		who_read_cpu(fs, c->tid, c->seq, c->start_ns);
 	event.dur_ns = recorder_now(fs->recorder) - c->start_ns;
 	if (desc->cols & COL_PARENT && op != OP_lookup)
 		event.mode &= ~c->umask;

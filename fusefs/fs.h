@@ -102,6 +102,7 @@ struct call {
 	uint64_t seq;
 	uint32_t process, path, path2;
 	uint64_t node_id, parent_id, fh_id, victim_id;
+	bool cpu_is_due; /* the caller's processor time is to be read before the answer */
 	bool other_ids; /* uid and gid are not those of the process row */
 };
 

@@ -128,6 +128,16 @@ void recorder_initial(struct recorder *recorder, struct initial_record *initial,
 	spool_publish(thread_writer, RECORD_INITIAL, sizeof(*initial) + len);
 }
 
+void recorder_cpu(struct recorder *recorder, const struct cpu_record *cpu)
+{
+	char *room = reserve(recorder, sizeof(*cpu));
+
+	if (!room)
+		return;
+	memcpy(room, cpu, sizeof(*cpu));
+	spool_publish(thread_writer, RECORD_CPU, sizeof(*cpu));
+}
+
 void recorder_hurry(struct recorder *recorder)
 {
 	atomic_store(&recorder->hurry_until_ns, clock_ns(CLOCK_MONOTONIC) + HURRY_NS);

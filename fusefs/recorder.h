@@ -55,6 +55,7 @@ void recorder_event(struct recorder *recorder, const struct event *event, const 
 uint32_t recorder_path(struct recorder *recorder, uint32_t parent, const char *text, size_t len);
 uint32_t recorder_process(struct recorder *recorder, struct process_record *process, const char *comm, const char *exe,
 	size_t exe_len, const char *cmdline, size_t cmdline_len);
+void recorder_cpu(struct recorder *recorder, const struct cpu_record *cpu);
 void recorder_initial(struct recorder *recorder, struct initial_record *initial, const char *target, size_t len);
 /*
  * Bytes that operation `seq` moved, from `offset` of its file on, in pieces; before its event. Bytes that have been

@@ -8,11 +8,12 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "client_cpu.h"
 #include "fdcache.h"
 #include "recorder.h"
 
 #define SETS 64
-#define WAYS 4 /* up to 256 threads are remembered, with a descriptor each; fewer where descriptors are few */
+#define WAYS 4 /* up to 256 threads are remembered, with two descriptors each; fewer where descriptors are few */
 #define CMDLINE_MAX 4096
 #define COMM_CHECK_NS 100000	/* an exec takes longer */
 #define STAT_CHECK_NS 20000000
@@ -27,6 +28,7 @@ struct known {
 	char comm[16];
 	uint64_t start_ticks, arg_start;
 	int64_t seen_ns, stat_ns;
+	struct client_cpu cpu;
 	bool incomplete; /* what a limited look leaves out is missing */
 };
 
@@ -36,7 +38,7 @@ struct known {
  */
 static _Thread_local struct {
 	const struct who_table *table; /* that this is of */
-	struct known known; /* a copy; its descriptor is not ours */
+	struct known known; /* a copy; its descriptors are not ours */
 	int64_t noted_ns;
 } last;
 
@@ -59,11 +61,19 @@ int who_table_new(struct who_table **ret_table)
 	if (!table)
 		return -ENOMEM;
 	getrlimit(RLIMIT_NOFILE, &limit);
-	table->n_sets = (unsigned int)(limit.rlim_cur < 4 * WAYS * SETS ? limit.rlim_cur / (4 * WAYS) + 1 : SETS);
+	table->n_sets = (unsigned int)(limit.rlim_cur < 8 * WAYS * SETS ? limit.rlim_cur / (8 * WAYS) + 1 : SETS);
 	for (int i = 0; i < SETS; i++)
 		pthread_mutex_init(&table->sets[i].lock, NULL);
 	*ret_table = table;
 	return 0;
+}
+
+/* Its descriptors. */
+static void forget(struct fs *fs, struct known *k)
+{
+	fdcache_handles(fs, k->cpu.fd >= 0 ? -2 : -1);
+	client_cpu_close(&k->cpu);
+	close(k->comm_fd);
 }
 
 void who_table_free(struct fs *fs)
@@ -75,7 +85,7 @@ void who_table_free(struct fs *fs)
 
 		for (int way = 0; way < WAYS; way++)
 			if (set->known[way].tid)
-				close(set->known[way].comm_fd);
+				forget(fs, &set->known[way]);
 		pthread_mutex_destroy(&set->lock);
 	}
 	free(fs->who);
@@ -173,11 +183,11 @@ static void meet(struct fs *fs, struct known *k, pid_t tid, uid_t uid, gid_t gid
 	int auto_close dir_fd = open_proc(tid);
 	struct stat_info stat = {};
 
-	if (k->tid) {
-		close(k->comm_fd);
-		fdcache_handles(fs, -1);
-	}
-	*k = (struct known){ .tid = tid, .uid = uid, .gid = gid, .seen_ns = now, .stat_ns = now, .comm_fd = -1 };
+	if (k->tid)
+		forget(fs, k);
+	*k = (struct known){
+		.tid = tid, .uid = uid, .gid = gid, .seen_ns = now, .stat_ns = now, .comm_fd = -1, .cpu.fd = -1
+	};
 	if (dir_fd >= 0) {
 		k->comm_fd = openat(dir_fd, "comm", O_RDONLY | O_CLOEXEC);
 		if (k->comm_fd >= 0)
@@ -188,10 +198,12 @@ static void meet(struct fs *fs, struct known *k, pid_t tid, uid_t uid, gid_t gid
 	k->start_ticks = stat.start_ticks;
 	k->arg_start = stat.arg_start;
 	k->process = record_process(fs, k, dir_fd, limited);
-	if (k->comm_fd >= 0)
-		fdcache_handles(fs, 1);
-	else
+	if (k->comm_fd >= 0) {
+		client_cpu_open(&k->cpu, dir_fd);
+		fdcache_handles(fs, k->cpu.fd >= 0 ? 2 : 1);
+	} else {
 		k->tid = 0; /* in another pid namespace, or gone: not to be remembered */
+	}
 }
 
 static bool is_same(struct known *k, bool limited, int64_t now)
@@ -259,7 +271,8 @@ static struct known look(struct fs *fs, struct who_set *set, pid_t tid, uid_t ui
 	return *k;
 }
 
-uint32_t who_is(struct fs *fs, pid_t tid, uid_t uid, gid_t gid, bool limited, int64_t now, uid_t *ret_uid, gid_t *ret_gid)
+uint32_t who_is(struct fs *fs, pid_t tid, uid_t uid, gid_t gid, bool limited, int64_t now, uid_t *ret_uid, gid_t *ret_gid,
+	bool *ret_cpu_is_due)
 {
 	struct who_set *set = &fs->who->sets[(unsigned int)tid % fs->who->n_sets];
 
@@ -270,6 +283,7 @@ uint32_t who_is(struct fs *fs, pid_t tid, uid_t uid, gid_t gid, bool limited, in
 		process = kernel_process(fs);
 		pthread_mutex_unlock(&set->lock);
 		*ret_uid = *ret_gid = 0;
+		*ret_cpu_is_due = false;
 		return process;
 	}
 	if (!is_last(fs, tid) || now - last.known.seen_ns >= COMM_CHECK_NS || now - last.noted_ns >= NOTE_NS ||
@@ -283,5 +297,28 @@ uint32_t who_is(struct fs *fs, pid_t tid, uid_t uid, gid_t gid, bool limited, in
 	last.known.seen_ns = now;
 	*ret_uid = last.known.uid;
 	*ret_gid = last.known.gid;
+	*ret_cpu_is_due = client_cpu_is_due(&last.known.cpu, now);
 	return last.known.process;
+}
+
+/* Another worker may have read meanwhile, or the thread may be another now. */
+void who_read_cpu(struct fs *fs, pid_t tid, uint64_t seq, int64_t now)
+{
+	struct who_set *set = &fs->who->sets[(unsigned int)tid % fs->who->n_sets];
+	struct cpu_record record = { .seq = seq };
+	bool got = false;
+	struct known *k;
+
+	pthread_mutex_lock(&set->lock);
+	k = find(set, tid);
+	if (k->tid == tid && k->cpu.fd >= 0) {
+		got = client_cpu_read(&k->cpu, now, &record);
+		if (!got)
+			fdcache_handles(fs, -1);
+	}
+	if (k->tid == tid && is_last(fs, tid))
+		last.known.cpu = k->cpu;
+	pthread_mutex_unlock(&set->lock);
+	if (got)
+		recorder_cpu(fs->recorder, &record);
 }

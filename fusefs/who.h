@@ -30,7 +30,14 @@ void who_table_free(struct fs *fs);
  * or from within execve(2). `now`: the run's time, ns. Tid 0, the kernel itself, has a row of its own. *ret_uid and
  * *ret_gid: what its row says. Any worker may call it.
  */
-uint32_t who_is(struct fs *fs, pid_t tid, uid_t uid, gid_t gid, bool limited, int64_t now, uid_t *ret_uid, gid_t *ret_gid);
+uint32_t who_is(struct fs *fs, pid_t tid, uid_t uid, gid_t gid, bool limited, int64_t now, uid_t *ret_uid, gid_t *ret_gid,
+	bool *ret_cpu_is_due);
+
+/*
+ * After who_is() has said so, and before the answer to request `seq`, which came at `now`: records the processor time that
+ * the thread has used.
+ */
+void who_read_cpu(struct fs *fs, pid_t tid, uint64_t seq, int64_t now);
 
 /* Field `number` (from 3, proc(5)) of the text of a /proc/PID/stat; NULL when it has not so many. */
 const char *who_stat_field(const char *text, int number);

@@ -19,6 +19,7 @@ enum record_kind {
 	RECORD_INITIAL,	  /* struct initial_record */
 	RECORD_CONTENT,	  /* struct content_record */
 	RECORD_DATA,	  /* struct data_record */
+	RECORD_CPU,	  /* struct cpu_record */
 };
 
 /*
@@ -114,11 +115,19 @@ struct data_record {
 	uint32_t reserved;
 };
 
+/* Processor time of the thread that made request `seq`, when that had come; since the thread began. */
+struct cpu_record {
+	uint64_t seq;
+	int64_t cpu_ns;	  /* used */
+	int64_t delay_ns; /* ready to run, and waiting for a processor */
+};
+
 static_assert(sizeof(struct event) == 104, "the event is part of the spool format");
 static_assert(sizeof(struct path_record) == 16, "the path record is part of the spool format");
 static_assert(sizeof(struct process_record) == 48, "the process record is part of the spool format");
 static_assert(sizeof(struct initial_record) == 96, "the initial record is part of the spool format");
 static_assert(sizeof(struct content_record) == 24, "the content record is part of the spool format");
 static_assert(sizeof(struct data_record) == 40, "the data record is part of the spool format");
+static_assert(sizeof(struct cpu_record) == 24, "the processor time record is part of the spool format");
 
 #endif

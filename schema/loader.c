@@ -105,6 +105,12 @@ static int load_data(struct loader *loader, const struct spool_record *record)
 	return trace_add_data(loader->trace, loader->run, data);
 }
 
+static int load_cpu(struct loader *loader, const struct spool_record *record)
+{
+	return record->size < sizeof(struct cpu_record) ? -EBADMSG :
+							  trace_add_cpu(loader->trace, loader->run, record->data);
+}
+
 static int load_record(struct loader *loader, const struct spool_record *record)
 {
 	static int (*const load[])(struct loader *, const struct spool_record *) = {
@@ -113,6 +119,7 @@ static int load_record(struct loader *loader, const struct spool_record *record)
 		[RECORD_INITIAL] = load_initial,
 		[RECORD_CONTENT] = load_content,
 		[RECORD_DATA] = load_data,
+		[RECORD_CPU] = load_cpu,
 	};
 	int err;
 

@@ -147,6 +147,16 @@ CREATE TABLE op (
     PRIMARY KEY (run, seq)
 ) STRICT, WITHOUT ROWID;
 
+-- Processor time of threads that made requests, read now and then when one had come, often with two in a row. From
+-- /proc/TID/schedstat, since the thread began.
+CREATE TABLE client_cpu (
+    run      INTEGER NOT NULL,
+    seq      INTEGER NOT NULL,          -- the request
+    cpu_ns   INTEGER NOT NULL,          -- used
+    delay_ns INTEGER NOT NULL,          -- ready to run, and waiting for a processor
+    PRIMARY KEY (run, seq)
+) STRICT, WITHOUT ROWID;
+
 -- What few operations have, or many of them alike: a NULL in each of the others takes space, and the same text again and
 -- again takes more. Operations share a row, but the same may be there twice.
 CREATE TABLE op_extra (

@@ -31,7 +31,7 @@
 #include "event.h"
 #include "op.h"
 
-#define SPOOL_VERSION 2u
+#define SPOOL_VERSION 3u
 #define SPOOL_SEGMENT_SIZE (1u << 20)	/* bytes, with the header */
 #define SPOOL_LIMIT_MAX (4096ull * SPOOL_SEGMENT_SIZE) /* as many segments as a loader looks at */
 #define SPOOL_RECORD_MAX (256u << 10)	/* bytes of one record, with its header */

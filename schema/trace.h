@@ -115,6 +115,7 @@ int trace_add_process(struct trace *trace, int64_t run, const struct process_rec
 int trace_add_initial(struct trace *trace, int64_t run, const struct initial_record *initial, const char *target);
 int trace_add_content(struct trace *trace, const struct content_hash *hash, const void *bytes, uint32_t len);
 int trace_add_data(struct trace *trace, int64_t run, const struct data_record *data);
+int trace_add_cpu(struct trace *trace, int64_t run, const struct cpu_record *cpu);
 int trace_add_anchor(struct trace *trace, int64_t run, int64_t before_ns, int64_t real_ns, int64_t after_ns);
 
 /* How far a segment has been loaded; `*ret_generation` is 0 when there is no mark. */

@@ -24,6 +24,7 @@ static const char *const insert_sql[INSERT_COUNT] = {
 	/* Twice is no mistake: recorders forget what they have sent. */
 	[INSERT_CONTENT] = "INSERT OR IGNORE INTO content (hash, length, packed, bytes) VALUES (?, ?, ?, ?)",
 	[INSERT_DATA] = "INSERT OR IGNORE INTO data (run, seq, offset, length, hash) VALUES (?, ?, ?, ?, ?)",
+	[INSERT_CPU] = "INSERT INTO client_cpu (run, seq, cpu_ns, delay_ns) VALUES (?, ?, ?, ?)",
 	/* The nodes are kept in any case: what was found in a directory refers to it as it was called then. */
 	[INSERT_ALIAS] = "INSERT OR IGNORE INTO node_alias (run, node, dev, ino)"
 			 " SELECT run, ?3, ?4, ?5 FROM initial WHERE run = ?1 AND path = ?2 AND node <> ?3"
@@ -153,6 +154,20 @@ int trace_add_initial(struct trace *trace, int64_t run, const struct initial_rec
 	sqlite3_bind_int64(stmt, 15, (sqlite3_int64)initial->blocks);
 	if (initial->target_len)
 		bind_text(stmt, 16, target, initial->target_len);
+	return insert_end(trace, stmt);
+}
+
+int trace_add_cpu(struct trace *trace, int64_t run, const struct cpu_record *cpu)
+{
+	int err;
+	sqlite3_stmt *stmt = insert_begin(trace, INSERT_CPU, &err);
+
+	if (err < 0)
+		return err;
+	sqlite3_bind_int64(stmt, 1, run);
+	sqlite3_bind_int64(stmt, 2, (sqlite3_int64)cpu->seq);
+	sqlite3_bind_int64(stmt, 3, cpu->cpu_ns);
+	sqlite3_bind_int64(stmt, 4, cpu->delay_ns);
 	return insert_end(trace, stmt);
 }
 

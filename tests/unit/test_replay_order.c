@@ -447,13 +447,56 @@ static void pauses_are_the_programs_own(void **state)
 	script_end(&s);
 	assert_int_equal(trace_open(((struct scratch *)*state)->db, TRACE_READ, &s.trace), 0);
 	assert_int_equal(plan_compile(s.trace, s.run, &options, &plan), 0);
-	assert_int_equal(plan.round_trip_ns, 90);
-	assert_int_equal(plan.think_ns[number_of(&plan, quick)], 0);
-	assert_int_equal(plan.think_ns[number_of(&plan, slow)], 5000);
-	assert_int_equal(plan.think_ns[number_of(&plan, child)], 700000);
-	assert_int_equal(plan.after[number_of(&plan, child)], number_of(&plan, slow)); /* its parent's last */
-	assert_int_equal(plan.think_ns[number_of(&plan, parent)], 400);
-	assert_int_equal(plan.after[number_of(&plan, parent)], number_of(&plan, child));
+	assert_int_equal(plan.pace.round_trip_ns, 90);
+	assert_int_equal(plan.pace.think_ns[number_of(&plan, quick)], 0);
+	assert_int_equal(plan.pace.think_ns[number_of(&plan, slow)], 5000);
+	assert_int_equal(plan.pace.think_ns[number_of(&plan, child)], 700000);
+	assert_int_equal(plan.pace.after[number_of(&plan, child)], number_of(&plan, slow)); /* its parent's last */
+	assert_int_equal(plan.pace.think_ns[number_of(&plan, parent)], 400);
+	assert_int_equal(plan.pace.after[number_of(&plan, parent)], number_of(&plan, child));
+	plan_free(&plan);
+	trace_close(s.trace);
+}
+
+/* What thread 1 has used by request `seq`, less the ways: of each, 30 ns are its own and 10 ns waiting for a processor. */
+static void read_cpu(struct script *s, uint64_t seq, int64_t gaps, int64_t cpu_ns, int64_t delay_ns)
+{
+	const struct cpu_record record = { seq, 7 + gaps * 30 + cpu_ns, 9 + gaps * 10 + delay_ns };
+
+	assert_int_equal(trace_add_cpu(s->trace, s->run, &record), 0);
+}
+
+/* Gaps share out what the thread was busy in the stretch; what it was neither busy nor ready nor on the way, it waited. */
+static void pauses_are_of_processor_time_where_that_was_read(void **state)
+{
+	const struct plan_options options = { .pace = true };
+	struct script s;
+	struct plan plan;
+	char name[16];
+
+	script_begin(*state, &s);
+	for (uint64_t i = 0; i < 30; i++) {
+		snprintf(name, sizeof(name), "n%d", (int)i);
+		read_cpu(&s, ADD(&s, 1, lookup, NAME(&s, 1, name), .result = -ENOENT), 2 * (int64_t)i, 0, 0);
+		read_cpu(&s, ADD(&s, 1, mkdir, NAME(&s, 1, name), .node = 10 + i, .mode = 0755), 2 * (int64_t)i + 1, 0, 0);
+	}
+	s.now += 5000;
+	uint64_t one = ADD(&s, 1, statfs, .node = 1, .path = path(&s, ""));
+	s.now += 3000;
+	uint64_t two = ADD(&s, 1, statfs, .node = 1, .path = path(&s, ""));
+	read_cpu(&s, two, 61, 6000, 1000);
+	s.now += 1000000;
+	uint64_t long_one = ADD(&s, 1, statfs, .node = 1, .path = path(&s, ""));
+	read_cpu(&s, long_one, 62, 406000, 1000);
+	script_end(&s);
+	assert_int_equal(trace_open(((struct scratch *)*state)->db, TRACE_READ, &s.trace), 0);
+	assert_int_equal(plan_compile(s.trace, s.run, &options, &plan), 0);
+	assert_int_equal(plan.pace.round_cpu_ns, 30);
+	assert_int_equal(plan.pace.think_ns[number_of(&plan, one)], 3750);
+	assert_int_equal(plan.pace.think_ns[number_of(&plan, two)], 2250);
+	assert_int_equal(plan.pace.blocked_ns[number_of(&plan, two)], 0); /* 1000: too short to have been one wait */
+	assert_int_equal(plan.pace.think_ns[number_of(&plan, long_one)], 400000);
+	assert_int_equal(plan.pace.blocked_ns[number_of(&plan, long_one)], 601000);
 	plan_free(&plan);
 	trace_close(s.trace);
 }
@@ -514,6 +557,7 @@ int main(void)
 		scratch_test(what_the_kernel_does_is_not_issued),
 		scratch_test(threads_as_many_as_at_once_or_as_asked),
 		scratch_test(pauses_are_the_programs_own),
+		scratch_test(pauses_are_of_processor_time_where_that_was_read),
 		scratch_test(strangers_recordings_are_refused),
 		scratch_test(any_recording_gives_an_order),
 	};
