@@ -2,13 +2,13 @@
 #include "leader.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base.h"
+#include "priority.h"
 #include "who.h"
 
 #define SAMPLES 96	 /* requests that a way of waiting is judged by */
@@ -40,29 +40,12 @@ struct leader {
 	bool fresh_reply;     /* nothing has been waited for since */
 };
 
-static const struct sched_param no_priority;
-
-/* Back from idle priority one needs CAP_SYS_NICE: found out by a thread that is for nothing else. */
-static void *probe(void *arg)
-{
-	bool *can = arg;
-
-	*can = sched_setscheduler(0, SCHED_IDLE, &no_priority) == 0 &&
-	       sched_setscheduler(0, SCHED_OTHER, &no_priority) == 0;
-	return NULL;
-}
-
-/* A daemon that was started with a scheduling policy of its own keeps it, and does not follow. */
 void leader_settings_init(enum wait_mode wait, struct leader_settings *ret_settings)
 {
-	pthread_t thread;
-
 	*ret_settings = (struct leader_settings){ .wait = wait };
-	if (sched_getscheduler(0) == SCHED_OTHER &&
+	ret_settings->can_follow =
 		sched_getaffinity(0, sizeof(ret_settings->processors), &ret_settings->processors) == 0 &&
-		CPU_COUNT(&ret_settings->processors) > 1 &&
-		pthread_create(&thread, NULL, probe, &ret_settings->can_follow) == 0)
-		pthread_join(thread, NULL);
+		CPU_COUNT(&ret_settings->processors) > 1 && priority_may_be_idle();
 }
 
 static void to_all_processors(const struct leader_settings *settings)
@@ -237,7 +220,7 @@ void leader_before_reply(struct leader *leader)
 	if (!leader->pinned)
 		return;
 	atomic_store(&leader->answering, leader->self);
-	sched_setscheduler(0, SCHED_IDLE, &no_priority);
+	priority_set_idle(0, true);
 }
 
 /* With a client on this processor we get here only when it waits for its next answer. */
@@ -246,7 +229,7 @@ void leader_after_reply(struct leader *leader)
 	if (!leader->client || !atomic_load_explicit(&leader->answering, memory_order_relaxed))
 		return;
 	atomic_store(&leader->answering, 0);
-	sched_setscheduler(0, SCHED_OTHER, &no_priority);
+	priority_set_idle(0, false);
 }
 
 bool leader_poll(struct leader *leader)
@@ -282,5 +265,5 @@ void leader_relieve(struct leader *leader)
 	if (!thread)
 		return;
 	atomic_store(&leader->relieved, true);
-	sched_setscheduler(thread, SCHED_OTHER, &no_priority);
+	priority_set_idle(thread, false);
 }

@@ -30,7 +30,9 @@ struct recorder {
 	pthread_mutex_t lock;	 /* of stop */
 	pthread_cond_t wake;
 	bool stop;
-	_Atomic bool idle_priority; /* the loader's */
+	bool may_be_idle; /* the loader's priority */
+	_Atomic bool idle_priority; /* it is idle: only then is loader_tid looked at by others */
+	pid_t loader_tid;
 	uint64_t seen_requests; /* at the loader's last look */
 	int64_t at_work_ns;	/* the run's time when there were new ones */
 	int64_t loaded_ns;	/* the run's time when it had loaded all there was */

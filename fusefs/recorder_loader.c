@@ -3,8 +3,9 @@
 #include "recorder_internal.h"
 
 #include <malloc.h>
-#include <sched.h>
 #include <signal.h>
+
+#include "priority.h"
 
 #define PERIOD_BUSY_NS (50 * 1000000LL)
 #define PERIOD_IDLE_NS (500 * 1000000LL)
@@ -34,19 +35,19 @@ static bool may_wait(struct recorder *recorder)
 	return now - recorder->at_work_ns < PAUSE_NS && now - recorder->loaded_ns < LAZY_NS && quarters_used(recorder) == 0;
 }
 
-/* Idle priority while there is room, the ordinary one when the spool fills up faster than it is emptied. */
+/*
+ * Idle priority while there is room, the ordinary one when the spool fills up faster than it is emptied. Always the
+ * ordinary one where there is no way back to it: an idle loader may get nowhere, and workers wait for it.
+ */
 static void set_priority(struct recorder *recorder, bool idle)
 {
-	static const struct sched_param none;
-
-	if (atomic_exchange(&recorder->idle_priority, idle) != idle)
-		pthread_setschedparam(recorder->thread, idle ? SCHED_IDLE : SCHED_OTHER, &none);
+	if (recorder->may_be_idle && atomic_exchange(&recorder->idle_priority, idle) != idle)
+		priority_set_idle(recorder->loader_tid, idle);
 }
 
 void recorder_press_loader(struct recorder *recorder)
 {
-	if (recorder->started)
-		set_priority(recorder, false);
+	set_priority(recorder, false);
 	pthread_cond_signal(&recorder->wake);
 }
 
@@ -147,6 +148,8 @@ static void *loader_main(void *arg)
 	bool rested = false;
 
 	pthread_setname_np(pthread_self(), "loader");
+	recorder->loader_tid = gettid();
+	set_priority(recorder, true);
 	while (wait_for_work(recorder, period)) {
 		bool lazy = !recorder->load_at_end && may_wait(recorder);
 		bool at_work = lazy;
@@ -175,14 +178,12 @@ int recorder_start(struct recorder *recorder)
 	sigdelset(&all, SIGBUS); /* busguard.h */
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	trace_set_busy_timeout(recorder->trace, 200);
-	pthread_mutex_lock(&recorder->lock); /* the thread is to see its own id */
+	recorder->may_be_idle = priority_may_be_idle();
 	err = pthread_create(&recorder->thread, NULL, loader_main, recorder);
-	recorder->started = err == 0;
-	pthread_mutex_unlock(&recorder->lock);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (err)
 		return log_errno(err, "cannot start the loader thread");
-	set_priority(recorder, true);
+	recorder->started = true;
 	return 0;
 }
 

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: MIT
 """When the loader moves records into the database: in the pauses that programs make, and at last after two seconds."""
+import os
+import pathlib
 import time
 
-from harness import check_truths, wait_until
+import pytest
+
+from harness import USER, check_truths, wait_until
 
 
 def asked_for(mnt, seconds):
@@ -37,3 +41,30 @@ def test_a_reader_need_not_wait_for_a_pause(box):
         count = asked_for(made.mnt, 5)
         assert loaded(made) > count / 4
     check_truths(made.db())
+
+
+@pytest.fixture
+def ordinary_policy():
+    """The daemon keeps a scheduling policy that it is started with."""
+    before = os.sched_getscheduler(0)
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    yield
+    os.sched_setscheduler(0, before, os.sched_param(0))
+
+
+def policy_of_loader(daemon):
+    for task in pathlib.Path(f"/proc/{daemon}/task").iterdir():
+        if (task / "comm").read_text() == "loader\n":
+            return os.sched_getscheduler(int(task.name))
+    return None
+
+
+@pytest.mark.parametrize(("options", "policy"), [({}, os.SCHED_IDLE), ({"user": USER}, os.SCHED_OTHER)])
+def test_it_is_idle_only_where_it_can_come_back(box, ordinary_policy, options, policy):
+    """Without CAP_SYS_NICE it could not when workers wait for it."""
+    if options:
+        for path in (box.src, box.mnt, box.store):
+            os.chown(path, USER, USER)
+    with box.mount(**options) as made:
+        daemon = made.db().condition()["daemon_pid"]
+        wait_until(lambda: policy_of_loader(daemon) == policy, seconds=5, what=f"policy {policy} of the loader")
