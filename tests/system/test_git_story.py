@@ -56,6 +56,9 @@ def test_clone_with_workers(box_on, origin, kind):
     assert db.value(f"SELECT DISTINCT phase FROM git_ops WHERE {made}") == "checkout"
     assert db.value("SELECT DISTINCT phase FROM git_ops WHERE path GLOB '*/tmp_pack_*'") == "receive pack"
     assert db.value("SELECT count(*) FROM op") == db.value("SELECT count(phase) FROM git_op")
+    # what an operation weighs, with its path and its story; the rest of the file does not grow with operations
+    weight = db.value("SELECT sum(pgsize) FROM dbstat WHERE name IN ('op', 'op_extra', 'path', 'git_range', 'client_cpu')")
+    assert weight / db.value("SELECT count(*) FROM op") <= 51
     # a worker's region is the one that its parent was in
     assert db.value("SELECT count(*) FROM git_command AS c JOIN git_command AS p ON p.run = c.run AND p.id = c.parent"
                     " JOIN git_region AS r ON r.run = c.run AND r.id = c.region"
