@@ -64,6 +64,7 @@ static int write_warnings(const struct page *page, const int64_t *runs, size_t c
 			return err;
 		err = write_warning(page, &run, "Incomplete", run_describe_gaps);
 		err = err ?: write_warning(page, &run, "Not recorded", run_describe_modes);
+		err = err ?: write_warning(page, &run, "Not known", run_describe_times);
 		run_free(&run);
 		if (err < 0)
 			return err;

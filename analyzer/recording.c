@@ -247,6 +247,7 @@ static int run(struct recording *rec)
 	if (err < 0)
 		return err;
 	recording_git_prepare(rec);
+	recording_store_command(rec);
 	err = record_command(rec);
 	if (err == 0 && recording_store(rec) < 0)
 		rec->result.failed = true;

@@ -51,6 +51,19 @@ static int write_columns(struct trace *trace, const struct recording *rec)
 	return err;
 }
 
+void recording_store_command(const struct recording *rec)
+{
+	struct strbuf auto_strbuf json = {};
+	struct trace *trace;
+
+	command_json(rec->argv, &json);
+	if (json.failed || trace_open(rec->db, TRACE_WRITE, &trace) < 0)
+		return;
+	if (trace_run_set_text(trace, rec->result.run, "command", json.buf) < 0)
+		log_msg("%s: cannot write down the command: %s", rec->options->db, trace_error(trace));
+	trace_close(trace);
+}
+
 static int read_start(struct trace *trace, int64_t run, int64_t *ret_mono_ns)
 {
 	struct trace_stmt auto_stmt *stmt = NULL;

@@ -18,7 +18,8 @@ int run_load(struct trace *trace, int64_t id, struct run_info *ret_run)
 {
 	struct trace_stmt auto_stmt *stmt = NULL;
 	int err = trace_prepare(trace,
-		"SELECT label, state, note, requests, recorded, dropped, damaged, clean_end, modes FROM run WHERE id = ?",
+		"SELECT label, state, note, requests, recorded, dropped, damaged, clean_end, modes,"
+		" command IS NOT NULL AND real_ns IS NULL FROM run WHERE id = ?",
 		&stmt, NULL);
 
 	err = err ?: trace_bind_int(stmt, 1, id);
@@ -44,6 +45,7 @@ int run_load(struct trace *trace, int64_t id, struct run_info *ret_run)
 	ret_run->finished = ret_run->native || strcmp(ret_run->state, "done") == 0 ||
 			    strcmp(ret_run->state, "recovered") == 0;
 	ret_run->clean = ret_run->native || trace_column_int(stmt, 7) == 1;
+	ret_run->untimed = ret_run->finished && trace_column_int(stmt, 9);
 	return 0;
 }
 
@@ -89,9 +91,18 @@ void run_describe_modes(const struct run_info *run, struct strbuf *text)
 	mode_explain(run->modes, text);
 }
 
+void run_describe_times(const struct run_info *run, struct strbuf *text)
+{
+	if (!run->untimed)
+		return;
+	add_name(run, text);
+	strbuf_addf(text, ": how long its command took, and how it ended, is not known: 'fstape record' was killed before that");
+}
+
 void run_warn(const struct run_info *run)
 {
-	void (*const describe[])(const struct run_info *, struct strbuf *) = { run_describe_gaps, run_describe_modes };
+	void (*const describe[])(const struct run_info *, struct strbuf *) = { run_describe_gaps, run_describe_modes,
+		run_describe_times };
 
 	for (size_t i = 0; i < ARRAY_SIZE(describe); i++) {
 		struct strbuf auto_strbuf line = {};

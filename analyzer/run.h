@@ -19,6 +19,7 @@ struct run_info {
 	bool clean;    /* ended by unmounting, with everything in the database */
 	bool native;   /* timed without the shim: there is nothing recorded, and nothing missing */
 	bool finished; /* nothing will be added */
+	bool untimed;  /* a command was recorded, and how long it took is not known */
 };
 
 /* 0, -ENOENT, or -errno of trace.h. Free with run_free(). */
@@ -37,9 +38,12 @@ void run_describe_gaps(const struct run_info *run, struct strbuf *text);
 /* "run 3 (label) does not have all that was done, by its modes: ..."; adds nothing to a run without. */
 void run_describe_modes(const struct run_info *run, struct strbuf *text);
 
+/* "run 3 (label): how long its command took is not known: ..."; adds nothing to other runs. */
+void run_describe_times(const struct run_info *run, struct strbuf *text);
+
 /*
- * On standard error, "fstape: run 3 (label) is ...", what is missing of its numbers: a line when they are not all there, and
- * one when its modes kept requests from it. For every command that shows numbers of a run.
+ * On standard error, "fstape: run 3 (label) is ...", what is missing of its numbers: a line when they are not all there,
+ * one when its modes kept requests from it, one when the times of its command are not known. For every command that shows numbers of a run.
  */
 void run_warn(const struct run_info *run);
 

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
 """However a recording ends: killed, told to end, unmounted lazily under load. Nothing that was answered is lost."""
+import json
 import os
 import signal
+import subprocess
 import time
 
 import pytest
 
-from harness import FSTAPE, check_truths, git, make_repository, mountpoints, run, wait_until
+from harness import FSTAPE, Database, check_truths, git, make_repository, mountpoints, run, wait_until
 
 
 @pytest.fixture(scope="session")
@@ -185,3 +187,15 @@ def test_git_after_the_daemon_s_death_is_an_error_and_no_hang(box, small_reposit
     assert git("status", cwd="/", check=False).returncode != 0
     done = run("git", "-C", made.mnt / "clone", "status", check=False)
     assert done.returncode != 0
+
+def test_when_record_is_killed_it_is_said_that_times_are_not_known(box):
+    script = f"echo x >{box.src}/a; sleep 1; echo y >{box.src}/b"
+    child = subprocess.Popen([FSTAPE, "record", "-q", box.db, box.src, "--", "sh", "-c", script])
+    wait_until(lambda: (box.src / "a").exists())
+    child.kill()
+    child.wait()
+    wait_until(lambda: Database(box.db).value("SELECT state FROM run") == "done")
+    row = Database(box.db).condition(1)
+    assert json.loads(row["command"])[0] == "sh" and row["real_ns"] is None
+    assert "how long its command took" in run(FSTAPE, "stats", box.db).stderr
+    assert Database(box.db).value("SELECT count(*) FROM ops WHERE op = 'create'") == 2
