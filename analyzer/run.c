@@ -96,7 +96,8 @@ void run_describe_times(const struct run_info *run, struct strbuf *text)
 	if (!run->untimed)
 		return;
 	add_name(run, text);
-	strbuf_addf(text, ": how long its command took, and how it ended, is not known: 'fstape record' was killed before that");
+	strbuf_addf(text, ": how long its command took, and how it ended, is not known: 'fstape record' was killed before"
+			" that; what the command did afterwards need not be in the recording");
 }
 
 void run_warn(const struct run_info *run)
