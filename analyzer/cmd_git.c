@@ -29,6 +29,16 @@ static const struct {
 /* What the run was, in a line or two; and on standard error what of git's story is missing. */
 static int print_head(const struct git_part *part)
 {
+	static const struct table_heading headings[] = {
+		{ "run", NULL, COLUMN_INT },
+		{ "label", NULL, COLUMN_TEXT },
+		{ "fs", NULL, COLUMN_TEXT },
+		{ "cache", NULL, COLUMN_TEXT },
+		{ "real_ns", "real", COLUMN_DURATION },
+		{ "user_ns", "user", COLUMN_DURATION },
+		{ "sys_ns", "sys", COLUMN_DURATION },
+		{ "command", NULL, COLUMN_TEXT },
+	};
 	struct trace_stmt auto_stmt *stmt = NULL;
 	const struct git_view *view = part->view;
 	struct table *table;
@@ -52,14 +62,7 @@ static int print_head(const struct git_part *part)
 	table = context_table(part->context);
 	if (!table)
 		return -ENOMEM;
-	table_add_column(table, "run", NULL, COLUMN_INT, 0);
-	table_add_column(table, "label", NULL, COLUMN_TEXT, 0);
-	table_add_column(table, "fs", NULL, COLUMN_TEXT, 0);
-	table_add_column(table, "cache", NULL, COLUMN_TEXT, 0);
-	table_add_column(table, "real_ns", "real", COLUMN_DURATION, 0);
-	table_add_column(table, "user_ns", "user", COLUMN_DURATION, 0);
-	table_add_column(table, "sys_ns", "sys", COLUMN_DURATION, 0);
-	table_add_column(table, "command", NULL, COLUMN_TEXT, 0);
+	table_add_columns(table, headings, ARRAY_SIZE(headings));
 	rows_add_cells(table, stmt, 1);
 	table_end_row(table);
 	return context_print(table);

@@ -21,18 +21,21 @@ struct record_options {
 
 static int print_top(const struct context *context, const struct run_stats *stats)
 {
+	static const struct table_heading headings[] = {
+		{ "op", NULL, COLUMN_TEXT },
+		{ "count", NULL, COLUMN_INT },
+		{ "errors", "errs", COLUMN_INT },
+		{ "fs_total", "fs total", COLUMN_DURATION },
+		{ "fs_p50", "fs p50", COLUMN_DURATION },
+		{ "fs_p99", "fs p99", COLUMN_DURATION },
+		{ "share", "share", COLUMN_SHARE },
+	};
 	struct table *table = table_new(TABLE_TEXT, !context->common.no_color, stderr);
 	int err;
 
 	if (!table)
 		return -ENOMEM;
-	table_add_column(table, "op", NULL, COLUMN_TEXT, 0);
-	table_add_column(table, "count", NULL, COLUMN_INT, 0);
-	table_add_column(table, "errors", "errs", COLUMN_INT, 0);
-	table_add_column(table, "fs_total", "fs total", COLUMN_DURATION, 0);
-	table_add_column(table, "fs_p50", "fs p50", COLUMN_DURATION, 0);
-	table_add_column(table, "fs_p99", "fs p99", COLUMN_DURATION, 0);
-	table_add_column(table, "share", "share", COLUMN_SHARE, 0);
+	table_add_columns(table, headings, ARRAY_SIZE(headings));
 	for (size_t i = 0; i < stats->n_ops && i < TOP_OPERATIONS; i++) {
 		const struct op_stats *op = &stats->ops[i];
 

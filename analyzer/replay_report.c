@@ -102,20 +102,23 @@ static void operation_row(struct table *table, const char *name, const struct op
 
 static int print_operations(const struct context *context, const struct fidelity *f)
 {
+	static const struct table_heading headings[] = {
+		{ "op", NULL, COLUMN_TEXT },
+		{ "recorded", NULL, COLUMN_INT },
+		{ "issued", NULL, COLUMN_INT },
+		{ "matched", NULL, COLUMN_INT },
+		{ "mismatched", "differ", COLUMN_INT },
+		{ "fs_ns", "fs total", COLUMN_DURATION },
+		{ "original_fs_ns", "recorded", COLUMN_DURATION },
+		{ "fs_mean_ns", "fs mean", COLUMN_DURATION },
+		{ "original_fs_mean_ns", "recorded", COLUMN_DURATION },
+		{ "ratio", NULL, COLUMN_RATIO },
+	};
 	struct table *table = context_table(context);
 
 	if (!table)
 		return -ENOMEM;
-	table_add_column(table, "op", NULL, COLUMN_TEXT, 0);
-	table_add_column(table, "recorded", NULL, COLUMN_INT, 0);
-	table_add_column(table, "issued", NULL, COLUMN_INT, 0);
-	table_add_column(table, "matched", NULL, COLUMN_INT, 0);
-	table_add_column(table, "mismatched", "differ", COLUMN_INT, 0);
-	table_add_column(table, "fs_ns", "fs total", COLUMN_DURATION, 0);
-	table_add_column(table, "original_fs_ns", "recorded", COLUMN_DURATION, 0);
-	table_add_column(table, "fs_mean_ns", "fs mean", COLUMN_DURATION, 0);
-	table_add_column(table, "original_fs_mean_ns", "recorded", COLUMN_DURATION, 0);
-	table_add_column(table, "ratio", NULL, COLUMN_RATIO, 0);
+	table_add_columns(table, headings, ARRAY_SIZE(headings));
 	for (unsigned int op = 0; op < OP_COUNT; op++)
 		if (f->ops[op].recorded)
 			operation_row(table, op_get(op)->name, &f->ops[op]);
@@ -168,17 +171,20 @@ static int mismatch_row(const struct context *context, struct table *table, cons
 static int print_mismatches(
 	const struct context *context, const struct plan *plan, const struct replay_result *result, uint64_t limit)
 {
+	static const struct table_heading headings[] = {
+		{ "seq", NULL, COLUMN_INT },
+		{ "op", NULL, COLUMN_TEXT },
+		{ "path", NULL, COLUMN_TEXT },
+		{ "expected", NULL, COLUMN_TEXT },
+		{ "got", NULL, COLUMN_TEXT },
+	};
 	struct table *table = context_table(context);
 	uint64_t shown = 0;
 	int err = 0;
 
 	if (!table)
 		return -ENOMEM;
-	table_add_column(table, "seq", NULL, COLUMN_INT, 0);
-	table_add_column(table, "op", NULL, COLUMN_TEXT, 0);
-	table_add_column(table, "path", NULL, COLUMN_TEXT, 0);
-	table_add_column(table, "expected", NULL, COLUMN_TEXT, 0);
-	table_add_column(table, "got", NULL, COLUMN_TEXT, 0);
+	table_add_columns(table, headings, ARRAY_SIZE(headings));
 	for (uint32_t i = 1; i <= plan->n_actions && shown < limit && err == 0; i++) {
 		const struct outcome *o = &result->outcomes[i];
 
@@ -314,6 +320,17 @@ static void explain_action(struct table *table, const struct plan *plan, uint32_
 
 int replay_explain(const struct context *context, const struct plan *plan, const char *what)
 {
+	static const struct table_heading headings[] = {
+		{ "seq", NULL, COLUMN_INT },
+		{ "op", NULL, COLUMN_TEXT },
+		{ "error", NULL, COLUMN_TEXT },
+		{ "thread", NULL, COLUMN_INT },
+		{ "not_issued", "not issued", COLUMN_TEXT },
+		{ "rule", "waits by", COLUMN_TEXT },
+		{ "wait_seq", "for seq", COLUMN_INT },
+		{ "wait_op", "op", COLUMN_TEXT },
+		{ "wait_thread", "thread", COLUMN_INT },
+	};
 	struct idmap ids = {};
 	struct table *table;
 	int64_t seq = 0;
@@ -327,15 +344,7 @@ int replay_explain(const struct context *context, const struct plan *plan, const
 		idmap_free(&ids);
 		return err ?: -ENOMEM;
 	}
-	table_add_column(table, "seq", NULL, COLUMN_INT, 0);
-	table_add_column(table, "op", NULL, COLUMN_TEXT, 0);
-	table_add_column(table, "error", NULL, COLUMN_TEXT, 0);
-	table_add_column(table, "thread", NULL, COLUMN_INT, 0);
-	table_add_column(table, "not_issued", "not issued", COLUMN_TEXT, 0);
-	table_add_column(table, "rule", "waits by", COLUMN_TEXT, 0);
-	table_add_column(table, "wait_seq", "for seq", COLUMN_INT, 0);
-	table_add_column(table, "wait_op", "op", COLUMN_TEXT, 0);
-	table_add_column(table, "wait_thread", "thread", COLUMN_INT, 0);
+	table_add_columns(table, headings, ARRAY_SIZE(headings));
 	for (uint32_t i = 1; i <= plan->n_actions; i++) {
 		const struct action *a = &plan->actions[i];
 

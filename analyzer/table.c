@@ -68,6 +68,12 @@ void table_add_column(
 		table_fail(table, -ENOMEM);
 }
 
+void table_add_columns(struct table *table, const struct table_heading *headings, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		table_add_column(table, headings[i].name, headings[i].title, headings[i].kind, headings[i].flags);
+}
+
 /* RFC 4180: quoted when it holds what separates fields or lines; quotes are doubled. */
 static void csv_field(struct strbuf *line, const char *text, size_t len)
 {

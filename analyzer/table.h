@@ -50,6 +50,15 @@ void table_free(struct table *table);
 void table_add_column(
 	struct table *table, const char *name, const char *title, enum column_kind kind, unsigned int flags);
 
+struct table_heading {
+	const char *name, *title;
+	enum column_kind kind;
+	unsigned int flags;
+};
+
+/* The same for several. */
+void table_add_columns(struct table *table, const struct table_heading *headings, size_t count);
+
 /* The next cell of the row. Text is copied; NULL text is an empty cell. */
 void table_null(struct table *table);
 void table_int(struct table *table, int64_t value);
