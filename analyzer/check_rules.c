@@ -42,6 +42,9 @@ static const struct rule rules[] = {
 		   " WHERE before_ns > after_ns GROUP BY run" },
 	{ "initial", "SELECT i.run, count(*), format('found by operations that never were, such as %d', max(i.seq))"
 		     " FROM initial AS i JOIN run AS r ON r.id = i.run WHERE i.seq < 0 OR i.seq > r.requests GROUP BY i.run" },
+	{ "client_cpu", "SELECT c.run, count(*), format('of operations that never were, such as %d, or less than nothing', max(c.seq))"
+			" FROM client_cpu AS c JOIN run AS r ON r.id = c.run"
+			" WHERE c.seq < 1 OR c.seq > r.requests OR c.cpu_ns < 0 OR c.delay_ns < 0 GROUP BY c.run" },
 	{ "initial", "SELECT run, count(*), 'sizes or numbers of links are negative' FROM initial"
 		     " WHERE size < 0 OR nlink < 0 GROUP BY run" },
 };

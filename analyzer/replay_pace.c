@@ -235,7 +235,6 @@ static uint32_t waited_for(struct pacing *p, const struct action *a, int64_t sin
 static int64_t since_other(const struct pacing *p, uint32_t number, int64_t round_trip_ns)
 {
 	const struct action *actions = p->plan->actions;
-
 	uint32_t after = p->pace->after[number];
 	int64_t since = after == number ? at_least_0(p->readings.command_ns) : end_of(&actions[after]);
 
@@ -249,6 +248,7 @@ struct stretch {
 	int64_t all_ns, long_ns; /* of the gaps, and of the long ones among them, less the ways */
 	double whole_ns;	 /* of the gaps by the clock */
 	int64_t think_ns, blocked_ns;
+	int64_t delay_ns; /* waited for a processor, beyond what the ways have of that */
 };
 
 static struct stretch sum_up(const struct pacing *p, const struct pacer *pacer)
@@ -272,11 +272,13 @@ static struct stretch sum_up(const struct pacing *p, const struct pacer *pacer)
 static void weigh(const struct way *way, struct pacer *pacer, const struct times *used, struct stretch *s)
 {
 	double think = (double)used->cpu_ns - s->gaps * way->cpu_ns - pacer->debt_ns;
+	double delay = (double)used->delay_ns - s->gaps * way->delay_ns;
 	double rest = s->whole_ns - (double)used->cpu_ns - (double)used->delay_ns - s->gaps * way->rest_ns;
 	double blocked = rest + pacer->blocked_ns, most = (double)s->long_ns;
 
 	pacer->debt_ns = think < 0 ? -think : 0;
 	s->think_ns = think > 0 ? (int64_t)think : 0;
+	s->delay_ns = delay > 0 ? (int64_t)delay : 0;
 	if (blocked >= LONG_SILENCE_NS / 2 && most > 0)
 		s->blocked_ns = (int64_t)(blocked < most ? blocked : most);
 	blocked -= (double)s->blocked_ns;
@@ -295,10 +297,14 @@ static void share_out(const struct pacing *p, struct pacer *pacer, const struct 
 			blocked = (int64_t)((double)s->blocked_ns * (double)gap / (double)s->long_ns);
 		pace->think_ns[i] = busy > 0 ? (int64_t)((double)s->think_ns * (double)(gap - blocked) / busy) :
 					       s->think_ns / s->gaps;
-		if (pace->after[i] && blocked > LONG_SILENCE_NS / 2)
-			pace->think_ns[i] = since_other(p, i, pacer->round_trip_ns);
-		else
+		if (pace->after[i] && blocked > LONG_SILENCE_NS / 2) {
+			int64_t since = since_other(p, i, pacer->round_trip_ns) - s->delay_ns;
+
+			if (since > pace->think_ns[i])
+				pace->think_ns[i] = since;
+		} else {
 			pace->after[i] = 0;
+		}
 		pace->blocked_ns[i] = pace->after[i] ? 0 : blocked;
 	}
 	pacer->open = 0;
@@ -343,6 +349,15 @@ static void take_off_way(struct pacing *p, struct pacer *pacer, uint32_t number,
 	p->pace->think_ns[number] = at_least_0(left);
 }
 
+/* How long a thread that has just begun waited for a processor; 0 where that was not read. */
+static int64_t delay_of_first(const struct pacing *p, const struct pacer *pacer, uint32_t number)
+{
+	const struct reading *reading = readings_of(&p->readings, p->plan->actions[number].seq);
+	int64_t before = pacer->read_at ? pacer->read.delay_ns : 0;
+
+	return reading && p->n_ways >= FEW_WAYS ? at_least_0(reading->at.delay_ns - before) : 0;
+}
+
 static void pace_action(struct pacing *p, struct pacer *pacer, uint32_t number)
 {
 	struct action *a = &p->plan->actions[number];
@@ -358,7 +373,8 @@ static void pace_action(struct pacing *p, struct pacer *pacer, uint32_t number)
 	if (first && !p->pace->after[number])
 		p->pace->after[number] = number;
 	if (p->pace->after[number] && (first || !pacer->read_at)) {
-		p->pace->think_ns[number] = since_other(p, number, pacer->round_trip_ns);
+		p->pace->think_ns[number] =
+			at_least_0(since_other(p, number, pacer->round_trip_ns) - delay_of_first(p, pacer, number));
 		pacer->debt_ns = 0;
 	} else {
 		take_off_way(p, pacer, number, gap);

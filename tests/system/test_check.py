@@ -41,6 +41,7 @@ PLANTED = {
     "absurd ids": ("paths", "UPDATE path SET id = 9223372036854775807 WHERE id = 3", "go up to"),
     "what an operation has besides is gone": ("references", "DELETE FROM op_extra WHERE id = 1", "op_extra"),
     "initial objects without a path": ("references", "UPDATE initial SET path = path + 1000000", "path"),
+    "processor time of nobody": ("client_cpu", "INSERT INTO client_cpu VALUES (1, 1000000, 1, 1)", "never were"),
     "initial objects from nowhere": ("initial", "UPDATE initial SET seq = 1000000", "never were"),
     "git's regions without a command": ("references", "INSERT INTO git_region VALUES (1, 999999, 777777, NULL, NULL, 'main', 1, 'a', 'b',"
                                         " NULL, 0, 1, 'a/b')", "git_region"),
