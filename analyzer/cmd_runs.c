@@ -38,6 +38,7 @@ static const struct field fields[] = {
 	{ "exit_status", "exit_status", "exit", COLUMN_INT },
 	{ "cache", "cache", NULL, COLUMN_TEXT, COLUMN_DATA_ONLY },
 	{ "modes", "modes", NULL, COLUMN_TEXT, COLUMN_DATA_ONLY },
+	{ "transport", "transport", NULL, COLUMN_TEXT, COLUMN_DATA_ONLY },
 	{ "workload", "workload", NULL, COLUMN_TEXT, COLUMN_DATA_ONLY },
 	{ "target", "target", NULL, COLUMN_TEXT, COLUMN_DATA_ONLY },
 	{ "round", "round", NULL, COLUMN_INT, COLUMN_DATA_ONLY },

@@ -168,7 +168,8 @@ static const struct {
 	{ "kernel", "kernel || coalesce(', ' || machine, '') || coalesce(', ' || cpus || ' CPUs', '')" },
 	{ "kernel may cache", "cache" },
 	{ "recorder", "'fstape ' || version || coalesce(', libfuse ' || libfuse, '') || coalesce(', ' || threads ||"
-		      " ' threads', '') || coalesce(', wait=' || wait, '') || coalesce(', ' || nullif(modes, ''), '')" },
+		      " ' threads', '') || iif(transport = 'uring', ', through io_uring', coalesce(', wait=' || wait, ''))"
+		      " || coalesce(', ' || nullif(modes, ''), '')" },
 	{ "CPU time of the recorder", "daemon_user_ns + daemon_sys_ns" },
 	{ "started", "start_real_ns" },
 	{ "exit status", "exit_status" },

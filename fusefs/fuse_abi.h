@@ -23,6 +23,30 @@ struct fuse_backing_map {
 #define FUSE_DEV_IOC_BACKING_CLOSE _IOW(229, 2, uint32_t)
 #endif
 
+/* 7.42, Linux 6.14: requests and answers in memory that is shared through io_uring */
+#ifndef FUSE_OVER_IO_URING
+#define FUSE_OVER_IO_URING (1ULL << 41)
+struct fuse_uring_ent_in_out {
+	uint64_t flags;
+	uint64_t commit_id;
+	uint32_t payload_sz;
+	uint32_t padding;
+	uint64_t reserved;
+};
+struct fuse_uring_req_header {
+	char in_out[128];
+	char op_in[128];
+	struct fuse_uring_ent_in_out ring_ent_in_out;
+};
+enum { FUSE_IO_URING_CMD_REGISTER = 1, FUSE_IO_URING_CMD_COMMIT_AND_FETCH = 2 };
+struct fuse_uring_cmd_req {
+	uint64_t flags;
+	uint64_t commit_id;
+	uint16_t qid;
+	uint8_t padding[6];
+};
+#endif
+
 /* Of struct fuse_init_out, which has had room for them since 7.36 without naming them all. */
 #define INIT_OUT_FLAGS2_AT 32
 #define INIT_OUT_STACK_DEPTH_AT 36

@@ -189,6 +189,7 @@ static void note_capabilities(struct fs *fs)
 	taken = runinfo_capabilities(taken_bits);
 	recorder_set_text(fs->recorder, "capabilities_offered", offered);
 	recorder_set_text(fs->recorder, "capabilities_taken", taken);
+	recorder_set_text(fs->recorder, "transport", fs->mounts->ring ? "uring" : "dev");
 }
 
 static void announce(struct fs *fs, struct daemon *daemon)

@@ -9,6 +9,7 @@
 #include "bind.h"
 #include "fdcache.h"
 #include "fuse_abi.h"
+#include "ring.h"
 #include "session.h"
 #include "worker.h"
 
@@ -112,6 +113,25 @@ static int check_modes(struct mount *mount)
 	return -EOPNOTSUPP;
 }
 
+/* Before INIT is answered: from there on the kernel waits for the ring. */
+static int choose_transport(struct mount *mount)
+{
+	const struct options *options = &mount->fs->options;
+	const char *why_not;
+	int err;
+
+	if (options->transport == TRANSPORT_DEV)
+		return 0;
+	err = ring_new(mount, &mount->ring, &why_not);
+	if (err == 0)
+		return 0;
+	if (options->transport == TRANSPORT_URING)
+		return log_msg("transport=uring: %s", why_not), err;
+	if (options->transport == TRANSPORT_AUTO && mount == mount->fs->mounts)
+		log_msg("transport=auto: requests come through /dev/fuse: %s", why_not);
+	return 0;
+}
+
 int mount_start(struct mount *mount)
 {
 	int err;
@@ -124,11 +144,20 @@ int mount_start(struct mount *mount)
 		return -EIO;
 	}
 	mount->mounted = true;
+	err = choose_transport(mount);
+	if (err < 0)
+		return err;
 	err = worker_pool_start(mount, &mount->pool);
 	if (err < 0)
 		return log_errno(err, "%s: cannot serve", mount->mountpoint);
 	err = wait_for_init(mount);
-	return err ?: check_modes(mount);
+	err = err ?: check_modes(mount);
+	if (err == 0 && mount->ring) {
+		err = ring_start(mount->ring);
+		if (err < 0)
+			log_errno(err, "%s: cannot serve through io_uring; transport=dev does without", mount->mountpoint);
+	}
+	return err;
 }
 
 void mount_attributes_changed(struct mount *mount, const struct node *node)
@@ -138,6 +167,7 @@ void mount_attributes_changed(struct mount *mount, const struct node *node)
 
 void mount_stop(struct mount *mount)
 {
+	ring_stop(mount->ring);
 	if (!mount->pool)
 		return;
 	worker_pool_stop(mount->pool);
@@ -152,6 +182,7 @@ void mount_free(struct mount *mount)
 	mount_stop(mount);
 	if (mount->mounted && !mount->fs->detached) /* else there is nothing there, or something that is not ours */
 		fuse_session_unmount(mount->se);
+	ring_free(mount->ring); /* what was deferred has been answered, or will not be */
 	if (mount->se)
 		fuse_session_destroy(mount->se);
 	session_free(mount->session);

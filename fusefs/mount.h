@@ -14,6 +14,7 @@
 
 #include "fs.h"
 
+struct ring;
 struct session;
 struct worker_pool;
 
@@ -24,6 +25,7 @@ struct mount {
 	struct fuse_session *se;
 	struct session *session;
 	struct worker_pool *pool; /* NULL: not started */
+	struct ring *ring;	  /* NULL: all requests come through /dev/fuse */
 	bool mounted;
 	struct mount *next;
 };

@@ -20,7 +20,8 @@
 /* What fuse_opt fills; words are turned into values afterwards. */
 struct raw {
 	struct options *options;
-	char *db, *label, *cache, *overflow, *load, *data, *wait, *spool, *entry_timeout, *attr_timeout, *threads, *ready_fd, *max_db, *keep_runs, *dir_readahead;
+	char *db, *label, *cache, *overflow, *load, *data, *wait, *transport, *spool, *entry_timeout, *attr_timeout, *threads,
+		*ready_fd, *max_db, *keep_runs, *dir_readahead;
 	char *source, *mountpoint;
 	int too_many;
 };
@@ -35,6 +36,7 @@ static const struct fuse_opt option_table[] = {
 	{ "load=%s", offsetof(struct raw, load), 0 },
 	{ "data=%s", offsetof(struct raw, data), 0 },
 	{ "wait=%s", offsetof(struct raw, wait), 0 },
+	{ "transport=%s", offsetof(struct raw, transport), 0 },
 	{ "spool=%s", offsetof(struct raw, spool), 0 },
 	{ "max_db=%s", offsetof(struct raw, max_db), 0 },
 	{ "keep_runs=%s", offsetof(struct raw, keep_runs), 0 },
@@ -105,6 +107,9 @@ void options_help(void)
 	       "                        client: sleep, poll, follow (to its processor), auto\n"
 	       "                        (what measures best, the default); or pool (as for\n"
 	       "                        many clients)\n"
+	       "    transport=WAY       how requests come: dev (/dev/fuse, the default), uring\n"
+	       "                        (io_uring, Linux 6.14 where it is enabled), or auto\n"
+	       "                        (uring if it can be had)\n"
 	       "    dir_readahead=N     threads that look ahead at what is in a directory when\n"
 	       "                        it is opened, or off (default)\n"
 	       "    entry_timeout=S     seconds that the kernel may keep names\n"
@@ -228,7 +233,8 @@ static int convert(struct options *options, const struct raw *raw)
 	static const char *const overflows[] = { "block", "drop", NULL };
 	static const char *const loads[] = { "live", "end", NULL };
 	static const char *const datas[] = { "none", "full", NULL };
-	int cache = -1, overflow = OVERFLOW_BLOCK, load = LOAD_LIVE, data = DATA_NONE, wait = WAIT_AUTO, err;
+	static const char *const transports[] = { "dev", "auto", "uring", NULL };
+	int cache = -1, overflow = OVERFLOW_BLOCK, load = LOAD_LIVE, data = DATA_NONE, wait = WAIT_AUTO, transport = TRANSPORT_DEV, err;
 	double threads = DEFAULT_THREADS, ready_fd = -1, keep_runs = 0, readahead = 0;
 
 	err = choose("cache", raw->cache, caches, &cache);
@@ -236,6 +242,7 @@ static int convert(struct options *options, const struct raw *raw)
 	err = err ?: choose("load", raw->load, loads, &load);
 	err = err ?: choose("data", raw->data, datas, &data);
 	err = err ?: choose("wait", raw->wait, waits, &wait);
+	err = err ?: choose("transport", raw->transport, transports, &transport);
 	err = err ?: parse_size("spool", raw->spool, SPOOL_LIMIT_MAX, &options->spool_size);
 	err = err ?: parse_size("max_db", raw->max_db, 1ull << 50, &options->max_db);
 	err = err ?: parse_number("keep_runs", raw->keep_runs, 1, 1e9, &keep_runs);
@@ -256,6 +263,7 @@ static int convert(struct options *options, const struct raw *raw)
 	options->load = (enum load_mode)load;
 	options->data = (enum data_mode)data;
 	options->wait = (enum wait_mode)wait;
+	options->transport = (enum transport)transport;
 	options->threads = (unsigned int)threads;
 	options->dir_readahead = (unsigned int)readahead;
 	options->ready_fd = (int)ready_fd;
@@ -317,6 +325,7 @@ static void free_raw(struct raw *raw)
 	free(raw->load);
 	free(raw->data);
 	free(raw->wait);
+	free(raw->transport);
 	free(raw->spool);
 	free(raw->max_db);
 	free(raw->keep_runs);

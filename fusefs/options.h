@@ -12,6 +12,7 @@ enum cache_mode { CACHE_DEFAULT, CACHE_NEVER, CACHE_AUTO, CACHE_ALWAYS };
 enum overflow_mode { OVERFLOW_BLOCK, OVERFLOW_DROP };
 enum load_mode { LOAD_LIVE, LOAD_END };
 enum wait_mode { WAIT_AUTO, WAIT_POOL, WAIT_SLEEP, WAIT_POLL, WAIT_FOLLOW }; /* leader.h */
+enum transport { TRANSPORT_DEV, TRANSPORT_AUTO, TRANSPORT_URING };
 enum data_mode { DATA_NONE, DATA_FULL };
 
 struct options {
@@ -24,6 +25,7 @@ struct options {
 	enum load_mode load;
 	enum data_mode data;
 	enum wait_mode wait;
+	enum transport transport;
 	double entry_timeout, attr_timeout; /* seconds */
 	uint64_t spool_size;		    /* bytes */
 	uint64_t max_db;		    /* bytes; 0: no limit */

@@ -64,6 +64,11 @@ static void *reserve(struct recorder *recorder, size_t size)
 	return room;
 }
 
+void recorder_add_writer(struct recorder *recorder)
+{
+	spool_raise_limit(recorder->spool, SPOOL_SEGMENT_SIZE);
+}
+
 void recorder_event(struct recorder *recorder, const struct event *event, const char *args)
 {
 	size_t size = sizeof(*event) + event->args_len;

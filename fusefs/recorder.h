@@ -63,6 +63,9 @@ void recorder_initial(struct recorder *recorder, struct initial_record *initial,
  */
 void recorder_data(struct recorder *recorder, uint64_t seq, int64_t offset, const void *bytes, size_t len);
 
+/* There will be one more thread than options.threads that records: each of them holds a segment. */
+void recorder_add_writer(struct recorder *recorder);
+
 /* The calling thread writes no more: its segment goes to the loader. */
 void recorder_thread_end(void);
 

@@ -28,7 +28,6 @@ int runinfo_write(struct fs *fs, struct trace *trace, int64_t run)
 		{ "overflow", overflows[o->overflow] },
 		{ "load", loads[o->load] },
 		{ "data", datas[o->data] },
-		{ "transport", "dev" },
 		{ "wait", wait_mode_name(o->wait) },
 		{ "modes", modes },
 		{ "mount_options", o->mount_text },

@@ -8,6 +8,7 @@
 
 #include "fuse_abi.h"
 #include "mount.h"
+#include "ring.h"
 #include "worker.h"
 
 #define MAX_BACKGROUND 64 /* asynchronous requests, RELEASE among them; the kernel's 12 throttles a checkout */
@@ -111,7 +112,7 @@ static uint64_t wanted_flags(const struct options *options)
 static void edit_init_answer(struct mount *mount, struct iovec *iov, int count)
 {
 	struct session *session = mount->session;
-	uint64_t wanted = wanted_flags(&mount->fs->options);
+	uint64_t wanted = wanted_flags(&mount->fs->options) | (mount->ring ? FUSE_OVER_IO_URING : 0);
 	char *bytes = count > 1 ? iov[1].iov_base : NULL;
 	struct fuse_init_out *out = (void *)bytes;
 	uint32_t high = 0, depth = STACK_DEPTH;
@@ -171,6 +172,8 @@ static ssize_t write_answer(struct mount *mount, int fd, struct iovec *iov, int 
 	if (unique != init) {
 		if (backing)
 			edit_open_answer(iov, count);
+		if (mount->ring && ring_answer(mount->ring, iov, count, &result))
+			return result;
 		worker_before_reply();
 		result = send_out(fd, iov, count);
 		worker_after_reply();

@@ -17,6 +17,7 @@
 #include "leader.h"
 #include "mount.h"
 #include "recorder.h"
+#include "ring.h"
 #include "session.h"
 
 #define REQUEST_SIZE (WORKER_BUFFER_SIZE + (64u << 10)) /* the largest write, and its header */
@@ -56,6 +57,10 @@ static _Thread_local bool leads; /* this thread is the leader */
 
 void *worker_buffer(void)
 {
+	void *of_ring = ring_read_buffer();
+
+	if (of_ring)
+		return of_ring;
 	if (!buffer)
 		buffer = malloc(WORKER_BUFFER_SIZE);
 	return buffer;
@@ -122,6 +127,16 @@ static bool wants_kill(const void *request, size_t size)
 	default:
 		return false;
 	}
+}
+
+void worker_handle(struct mount *mount, void *request, size_t size)
+{
+	struct fuse_buf buf = { .mem = request, .size = size };
+
+	kill_suidgid = wants_kill(request, size);
+	session_answer_for(mount);
+	fuse_session_process_buf(mount->se, &buf);
+	session_answer_for(NULL);
 }
 
 static int start_worker(struct worker_pool *pool);
@@ -261,14 +276,9 @@ static ssize_t receive(struct worker_pool *pool, void *mem)
 
 static void handle(struct worker_pool *pool, void *mem, size_t size)
 {
-	struct fuse_buf buf = { .mem = mem, .size = size };
-
 	note_client(pool, mem);
 	session_note_request(pool->mount->session, mem, size);
-	kill_suidgid = wants_kill(mem, size);
-	session_answer_for(pool->mount);
-	fuse_session_process_buf(pool->se, &buf);
-	session_answer_for(NULL);
+	worker_handle(pool->mount, mem, size);
 }
 
 /* Sleeps until there may be a request. False: time to end. */

@@ -25,6 +25,9 @@ int worker_pool_start(struct mount *mount, struct worker_pool **ret_pool);
 /* Readable once the last worker has ended: the mount is gone, or worker_pool_stop() was called. */
 int worker_pool_fd(const struct worker_pool *pool);
 
+/* Has libfuse handle a request, however it came; by any thread that cred_thread_init() has been called in. */
+void worker_handle(struct mount *mount, void *request, size_t size);
+
 /* Requests taken up are still answered; then the workers end. Does not wait for them. */
 void worker_pool_stop(struct worker_pool *pool);
 

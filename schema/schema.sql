@@ -38,7 +38,7 @@ CREATE TABLE run (
     load            TEXT,               -- 'live', 'end'
     data            TEXT,               -- 'none', 'full'
     threads         INTEGER,            -- most worker threads at once
-    transport       TEXT,               -- 'dev' (/dev/fuse)
+    transport       TEXT,               -- 'dev' (/dev/fuse), 'uring' (io_uring)
     wait            TEXT,               -- how a worker waits: 'auto', 'pool', 'sleep', 'poll', 'follow'
     modes           TEXT,               -- in which requests never arrive, names joined by ' ': schema/mode.c
     capabilities_offered TEXT,          -- by the kernel, names joined by ' '

@@ -140,6 +140,19 @@ def device_for_users(base):
     run("umount", "-l", "/dev/fuse")  # a daemon that a failed test left behind may still have it open
 
 
+@pytest.fixture(scope="session", autouse=True)
+def through_io_uring():
+    """FSTAPE_TEST_URING=1: all tests with requests through io_uring (harness.py), which the kernel must have on."""
+    switch = pathlib.Path("/sys/module/fuse/parameters/enable_uring")
+    if not os.environ.get("FSTAPE_TEST_URING") or not switch.exists():
+        yield
+        return
+    before = switch.read_text()
+    switch.write_text("Y")
+    yield
+    switch.write_text(before)
+
+
 class Box:
     """A source on a real file system, a mount point, a database beside them."""
 

@@ -125,6 +125,8 @@ class Mount:
         self.source, self.mnt, self.db_path = pathlib.Path(source), pathlib.Path(mountpoint), pathlib.Path(db)
         self.user, self.program, self.limits = user, program or FSTAPEFS, limits
         self.options = {"db": db, **options}
+        if os.environ.get("FSTAPE_TEST_URING"):
+            self.options.setdefault("transport", "auto")
         self.patience = patience
         self.daemon = self.run = None
         self.stderr = ""
