@@ -7,6 +7,7 @@ import subprocess
 import typing
 
 EXAMPLES = "/usr/share/doc/libfuse3-dev/examples"
+URING = pathlib.Path("/sys/module/fuse/parameters/enable_uring")
 FLAGS = ["-O2", "-D_FILE_OFFSET_BITS=64", "-DHAVE_UTIMENSAT", "-DHAVE_POSIX_FALLOCATE", "-DHAVE_SETXATTR",
          "-DHAVE_COPY_FILE_RANGE", "-w"]
 
@@ -20,11 +21,13 @@ class Tools:
         self.options = options
 
     def example(self, name):
-        program = self.work / name
+        program = self.work / pathlib.Path(name).stem
+        source = pathlib.Path(EXAMPLES, name)
         if not program.exists():
+            compiler = ["c++", "-std=c++20", "-DHAVE_STRUCT_STAT_ST_ATIM=1"] if source.suffix == ".cc" else ["cc"]
             flags = subprocess.run(["pkg-config", "--cflags", "--libs", "fuse3"], capture_output=True, text=True,
                                    check=True).stdout.split()
-            subprocess.run(["cc", *FLAGS, "-o", program, f"{EXAMPLES}/{name}.c", *flags], check=True,
+            subprocess.run([*compiler, *FLAGS, "-o", program, source, *flags], check=True,
                            stdin=subprocess.DEVNULL)
         return program
 
@@ -37,12 +40,19 @@ class Peer:
     needs: str = ""  # a program, or an example of libfuse
     records: bool = False
     within: str = ""  # below the mountpoint, where the source is
+    uring: bool = False  # uses io_uring
+    libfuse: str = ""  # the least version of it
 
     def missing(self, tools):
-        if self.needs.endswith(".c"):
+        if self.uring and not uring_is_on():
+            return f"io_uring is off in the kernel: echo Y >{URING}"
+        if self.libfuse and subprocess.run(["pkg-config", f"--atleast-version={self.libfuse}", "fuse3"],
+                                           check=False).returncode:
+            return f"it takes libfuse {self.libfuse}"
+        if self.needs.endswith((".c", ".cc")):
             if not pathlib.Path(EXAMPLES, self.needs).exists():
                 return f"{EXAMPLES}/{self.needs} is not there (package libfuse3-dev)"
-            tools.example(self.needs[:-2])
+            tools.example(self.needs)
         elif self.needs and not shutil.which(self.needs):
             return f"{self.needs} is not installed"
         return None
@@ -56,13 +66,26 @@ def ours(*options):
     return command
 
 
-def passthrough_ll(tools, source, mountpoint, _):
-    return [tools.example("passthrough_ll"), "-f", "-o", f"source={source},cache=always,allow_other", mountpoint]
+def uring_is_on():
+    return URING.exists() and URING.read_text().strip() == "Y"
+
+
+def passthrough_ll(*options):
+    def command(tools, source, mountpoint, _):
+        given = ",".join([f"source={source},cache=always,allow_other", *options])
+        return [tools.example("passthrough_ll.c"), "-f", "-o", given, mountpoint]
+    return command
+
+
+def passthrough_hp(*words):
+    def command(tools, source, mountpoint, _):
+        return [tools.example("passthrough_hp.cc"), "--foreground", *words, source, mountpoint]
+    return command
 
 
 def passthrough_hl(tools, _source, mountpoint, _):
     # Without a source: it shows the whole of /.
-    return [tools.example("passthrough"), "-f", "-o", "allow_other,kernel_cache", mountpoint]
+    return [tools.example("passthrough.c"), "-f", "-o", "allow_other,kernel_cache", mountpoint]
 
 
 def bindfs(_tools, source, mountpoint, _):
@@ -86,7 +109,19 @@ ALL = [
          records=True),
     Peer("writeback", "fstapefs, recording the kernel's writes", ours("db", "cache=always", "allow_other", "writeback"),
          records=True),
-    Peer("passthrough_ll", "libfuse's example, cache=always", passthrough_ll, "passthrough_ll.c"),
+    Peer("data_passthrough", "fstapefs, recording all but reads and writes",
+         ours("db", "cache=always", "allow_other", "data_passthrough"), records=True),
+    Peer("uring", "fstapefs, everything recorded, through io_uring",
+         ours("db", "cache=always", "allow_other", "transport=uring"), records=True, uring=True),
+    Peer("passthrough_ll", "libfuse's example, cache=always", passthrough_ll(), "passthrough_ll.c"),
+    Peer("passthrough_ll_uring", "the same through io_uring", passthrough_ll("io_uring"), "passthrough_ll.c", uring=True,
+         libfuse="3.18"),
+    Peer("passthrough_hp", "libfuse's example in C++, cached", passthrough_hp("--nopassthrough"), "passthrough_hp.cc",
+         libfuse="3.17"),
+    Peer("passthrough_hp_data", "the same, data passed on by the kernel", passthrough_hp(), "passthrough_hp.cc",
+         libfuse="3.17"),
+    Peer("passthrough_hp_uring", "the cached one through io_uring",
+         passthrough_hp("--nopassthrough", "-o", "io_uring"), "passthrough_hp.cc", uring=True, libfuse="3.18"),
     Peer("passthrough", "libfuse's high-level example", passthrough_hl, "passthrough.c", within="source"),
     Peer("bindfs", "bindfs", bindfs, "bindfs"),
     Peer("loggedfs", "loggedfs, everything logged", loggedfs, "loggedfs", within="self"),
