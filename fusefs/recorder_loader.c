@@ -32,7 +32,7 @@ static bool may_wait(struct recorder *recorder)
 	if (requests != recorder->seen_requests)
 		recorder->at_work_ns = now;
 	recorder->seen_requests = requests;
-	return now - recorder->at_work_ns < PAUSE_NS && now - recorder->loaded_ns < LAZY_NS && quarters_used(recorder) == 0;
+	return now - recorder->at_work_ns < PAUSE_NS && now - recorder->loaded_ns < LAZY_NS && quarters_used(recorder) < 2;
 }
 
 /*
@@ -95,7 +95,7 @@ static int64_t load(struct recorder *recorder)
 	int64_t total = 0, got;
 
 	do {
-		set_priority(recorder, quarters_used(recorder) < 2);
+		set_priority(recorder, quarters_used(recorder) < 3);
 		pthread_mutex_lock(&recorder->db_lock);
 		got = loader_step(&recorder->loader, RECORDER_BATCH);
 		if (got >= 0 && recorder_now(recorder) - recorder->last_anchor_ns > ANCHOR_PERIOD_NS)
