@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #include "shim.h"
 
@@ -43,27 +42,19 @@ static bool file_open_inside(int process, const char *mountpoint)
 }
 
 /*
- * Whether the process's working directory is on the file system `device`, and not in what it covers. Asks the
- * kernel only for what it knows: a request to the mount would be recorded.
+ * Whether the process's working directory is on the mount, and not in what it covers. Asks the kernel only for
+ * what it knows: a request to the mount would be recorded.
  */
-static bool cwd_on(int process, dev_t device)
+static bool cwd_on(int process, const char *mountpoint)
 {
-	struct statx sx;
+	const int flags = AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT;
+	struct statx its, mount;
 
-	return statx(process, "cwd", AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, 0, &sx) == 0 &&
-	       makedev(sx.stx_dev_major, sx.stx_dev_minor) == device;
+	return statx(process, "cwd", flags, 0, &its) == 0 && statx(AT_FDCWD, mountpoint, flags, 0, &mount) == 0 &&
+	       its.stx_dev_major == mount.stx_dev_major && its.stx_dev_minor == mount.stx_dev_minor;
 }
 
-static dev_t device_of(const char *path)
-{
-	struct statx sx;
-
-	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, 0, &sx) < 0)
-		return 0;
-	return makedev(sx.stx_dev_major, sx.stx_dev_minor);
-}
-
-static bool holds(const struct shim *shim, int process, dev_t device)
+bool shim_is_held_by(const struct shim *shim, int process)
 {
 	struct stat own, its;
 
@@ -73,7 +64,7 @@ static bool holds(const struct shim *shim, int process, dev_t device)
 		return false;
 	/* in its own namespace everybody came after the mount */
 	if (link_inside(process, "cwd", shim->mountpoint) &&
-		(shim->namespace.mount >= 0 || cwd_on(process, device)))
+		(shim->namespace.mount >= 0 || cwd_on(process, shim->mountpoint)))
 		return true;
 	return link_inside(process, "root", shim->mountpoint) ||
 	       link_inside(process, "exe", shim->mountpoint) || file_open_inside(process, shim->mountpoint);
@@ -83,7 +74,6 @@ static bool holds(const struct shim *shim, int process, dev_t device)
 static void each_holder(const struct shim *shim, void (*found)(pid_t pid, int process, void *arg), void *arg)
 {
 	DIR *proc = opendir("/proc");
-	dev_t device = device_of(shim->mountpoint);
 
 	if (!proc)
 		return;
@@ -94,7 +84,7 @@ static void each_holder(const struct shim *shim, void (*found)(pid_t pid, int pr
 		if (pid <= 0 || pid == shim->pid || pid == shim->keeper.pid || pid == getpid())
 			continue;
 		process = openat(dirfd(proc), entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (process >= 0 && holds(shim, process, device))
+		if (process >= 0 && shim_is_held_by(shim, process))
 			found(pid, process, arg);
 	}
 	closedir(proc);
@@ -128,28 +118,4 @@ int shim_holders(const struct shim *shim, struct strbuf *who)
 	if (names.count > MOST_NAMED)
 		strbuf_addf(who, " and %d more", names.count - MOST_NAMED);
 	return names.count;
-}
-
-struct message {
-	const struct shim *shim;
-	int sig;
-	pid_t except;
-};
-
-static void send_signal(pid_t pid, int process, void *arg)
-{
-	const struct message *message = arg;
-
-	(void)process;
-	if (pid == message->except)
-		return;
-	if (message->shim->namespace.mount >= 0 || getpgid(pid) == getpgrp())
-		kill(pid, message->sig);
-}
-
-void shim_signal_holders(const struct shim *shim, int sig, pid_t except)
-{
-	struct message message = { shim, sig, except };
-
-	each_holder(shim, send_signal, &message);
 }

@@ -11,8 +11,10 @@
 #include "recording_internal.h"
 
 #define SHIM_INCOMPLETE   3 /* fstapefs's exit status: ended well, but not everything is in the database */
-#define UNMOUNT_RETRY_MS  100
+#define LONGEST_PAUSE_MS  100       /* between attempts to unmount */
+#define TELL_AFTER_MS     100       /* and this long processes may take to end by themselves */
 #define HOLDERS_AFTER_MS  300       /* a process that is just ending is not worth a message */
+#define REPORT_EVERY_MS   1000
 #define PROGRESS_AFTER_NS 500000000 /* most recordings end sooner */
 
 static void say(const struct recording *rec, const char *text)
@@ -119,7 +121,8 @@ static void await_command(struct recording *rec)
 	bool reported = false;
 
 	while (!rec->command_ended) {
-		recording_wait(rec, false, -1, true);
+		if (!recording_wait(rec, false, rec->look_again ? LOOK_AGAIN_MS : -1, true) && rec->look_again)
+			recording_look_again(rec);
 		if (rec->shim_ended && !rec->command_ended && !reported) {
 			report_early_end(rec);
 			reported = true;
@@ -148,27 +151,48 @@ static void report_holders(const struct recording *rec, struct strbuf *last)
 	strbuf_add(last, who.buf, who.len);
 }
 
+/* Waits, unless the shim ends. A signal ends it too, and is returned; a child's end, of which unmounting has many, not. */
+static int pause_ms(struct recording *rec, int64_t ms)
+{
+	int64_t end = clock_ns(CLOCK_MONOTONIC) + ms * 1000000, left;
+	int sig = 0;
+
+	while (!sig && !rec->shim_ended && (left = end - clock_ns(CLOCK_MONOTONIC)) > 0)
+		sig = recording_wait(rec, false, (int)(left / 1000000) + 1, false);
+	return sig;
+}
+
+/* Who asked us to end meant all that we run, as far as it did not end with the command; users want to know the others. */
+static void deal_with_holders(struct recording *rec, int64_t waited_ms, int64_t *next_report_ms, struct strbuf *last)
+{
+	if (rec->told && waited_ms >= TELL_AFTER_MS)
+		cohort_tell(&rec->cohort, &rec->shim, 0, rec->told);
+	if (waited_ms >= *next_report_ms) {
+		report_holders(rec, last);
+		*next_report_ms = waited_ms + REPORT_EVERY_MS;
+	}
+}
+
 /* Unmounts as soon as nobody uses the mount any more, or lazily when the user does not want to wait for that.
  */
 static void unmount(struct recording *rec)
 {
 	struct strbuf auto_strbuf last = {};
+	int64_t start_ns = clock_ns(CLOCK_MONOTONIC), report_ms = HOLDERS_AFTER_MS, wait_ms = 1;
 	int err = 0;
 
-	for (int waited = 0; !rec->shim_ended; waited += UNMOUNT_RETRY_MS) {
+	cohort_clear(&rec->cohort);
+	while (!rec->shim_ended) {
 		err = shim_unmount(&rec->shim, false);
 		if (err != -EBUSY)
 			break;
-		/* who asked us to end meant all that we run, as far as it did not end with the command */
-		if (waited == UNMOUNT_RETRY_MS && rec->told)
-			shim_signal_holders(&rec->shim, rec->told, 0);
-		if (waited >= HOLDERS_AFTER_MS && waited % 1000 == HOLDERS_AFTER_MS)
-			report_holders(rec, &last);
-		if (recording_wait(rec, false, UNMOUNT_RETRY_MS, false) && !rec->shim_ended) {
+		deal_with_holders(rec, (clock_ns(CLOCK_MONOTONIC) - start_ns) / 1000000, &report_ms, &last);
+		if (pause_ms(rec, wait_ms) && !rec->shim_ended) {
 			detach(rec);
 			rec->result.detached = true;
 			return;
 		}
+		wait_ms = wait_ms * 2 < LONGEST_PAUSE_MS ? wait_ms * 2 : LONGEST_PAUSE_MS;
 	}
 	if (rec->shim_ended)
 		detach(rec); /* what a dead shim leaves is busy for ever; after an ordinary end there is
@@ -276,6 +300,7 @@ int recording_run(
 		shim_close(&rec.shim);
 		recording_give_signals(&rec);
 	}
+	cohort_clear(&rec.cohort);
 	recording_git_free(&rec);
 	host_free(rec.host);
 	munmap(rec.launch, sizeof(*rec.launch));

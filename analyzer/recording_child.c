@@ -13,6 +13,8 @@
 #include "base.h"
 #include "recording_internal.h"
 
+#define LOOKS 6 /* for processes that a slow machine is just starting */
+
 /* Whether `path` is `directory` or lies in it; both absolute and resolved. */
 static bool lies_in(const char *path, const char *directory)
 {
@@ -224,15 +226,32 @@ static bool by_terminal(const struct signalfd_siginfo *info)
 	return (info->ssi_signo == SIGINT || info->ssi_signo == SIGQUIT) && info->ssi_code == SI_KERNEL;
 }
 
-/* A shell waits for its child before it heeds SIGINT: as from a terminal, the child has to get it, too. */
+/*
+ * A shell waits for its child before it heeds SIGINT: as from a terminal, the child has to get it, too. The shell first: it
+ * would take a child that was interrupted by itself for one that has failed, and go on.
+ */
 static void pass_on(struct recording *rec, int sig, bool forward)
 {
 	rec->told = sig;
+	rec->look_again = 0;
 	if (!forward || !rec->command)
 		return;
-	if (sig == SIGINT || sig == SIGQUIT)
-		shim_signal_holders(&rec->shim, sig, rec->command);
-	kill(rec->command, sig);
+	if (sig != SIGINT && sig != SIGQUIT) {
+		kill(rec->command, sig);
+		return;
+	}
+	cohort_clear(&rec->cohort);
+	if (cohort_tell(&rec->cohort, &rec->shim, rec->command, sig) <= 0)
+		kill(rec->command, sig); /* without /proc */
+	rec->look_again = LOOKS;
+	recording_look_again(rec);
+}
+
+void recording_look_again(struct recording *rec)
+{
+	rec->look_again--;
+	if (rec->command && rec->cohort.n_told)
+		cohort_tell(&rec->cohort, &rec->shim, rec->command, rec->told);
 }
 
 int recording_wait(struct recording *rec, bool ready, int timeout_ms, bool forward)

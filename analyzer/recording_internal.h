@@ -5,6 +5,7 @@
 
 #include <signal.h>
 
+#include "cohort.h"
 #include "host.h"
 #include "recording.h"
 #include "shim.h"
@@ -45,6 +46,8 @@ struct recording {
 	struct git_trace git;
 	struct host *host; /* NULL: no memory for it */
 	int told; /* the last signal that was sent to us, not to the terminal's whole job, or 0 */
+	struct cohort cohort; /* who has been told */
+	int look_again;	      /* so often, for who has been overlooked */
 	struct recording_result result;
 };
 
@@ -67,6 +70,10 @@ void recording_give_signals(struct recording *rec);
  * SIGCHLD, or 0.
  */
 int recording_wait(struct recording *rec, bool ready, int timeout_ms, bool forward);
+
+/* After a signal was handed on, a few times, LOOK_AGAIN_MS apart: for who was overlooked by then. */
+#define LOOK_AGAIN_MS 20
+void recording_look_again(struct recording *rec);
 
 /*
  * Before the command is started, once the run's number is known: finds out where git will write its trace2 events, and

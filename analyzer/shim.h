@@ -61,10 +61,7 @@ void shim_close(struct shim *shim);
  */
 int shim_holders(const struct shim *shim, struct strbuf *who);
 
-/*
- * Sends `sig` to those of them, but for `except`, that belong to the recording: on a private mount all, on a public
- * one the members of our process group.
- */
-void shim_signal_holders(const struct shim *shim, int sig, pid_t except);
+/* Whether the process whose directory of /proc `process` is keeps the mount busy. */
+bool shim_is_held_by(const struct shim *shim, int process);
 
 #endif

@@ -111,19 +111,6 @@ def test_record_gives_standard_input_and_no_descriptors(box):
     assert done.stdout == "typed\n4\n", done
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_record_told_to_end(box, number):
-    """The command is told too; the recording is finished and nothing stays mounted."""
-    recorder = subprocess.Popen([FSTAPE, "record", "--public", box.db, box.src, "--", "sh", "-c", "echo x >f; sleep 100"],
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    wait_until(lambda: str(box.src) in mountpoints() and (box.src / "f").exists(), what="the command's file")
-    recorder.send_signal(number)
-    _, message = recorder.communicate(timeout=60)
-    assert recorder.returncode == 128 + number, message
-    assert str(box.src) not in mountpoints()
-    check_truths(Database(box.db, 1))
-
-
 def test_record_when_the_daemon_is_killed(box):
     recorder = subprocess.Popen([FSTAPE, "record", "--public", box.db, box.src, "--", "sh", "-c",
                                  "echo x >f; while echo y >>f; do sleep 0.05; done"],
