@@ -51,8 +51,11 @@ void replay_time_rows(struct table *table, const struct plan *plan, const struct
 	replay_row(table, "think_ns", "programs kept a processor busy, ns", times->think_ns);
 	replay_row(table, "blocked_ns", "programs waited for something else, ns", times->blocked_ns);
 	replay_row(table, "order_ns", "threads waited for operations of others, ns", times->order_ns);
-	replay_row(table, "bare_ns", "taken off for ways into the kernel, ns", times->bare_ns);
-	replay_row(table, "bare_call_ns", "... of one system call, ns", result->bare_call_ns);
+	replay_row(table, "twice_ns", "taken off: in pauses and in system calls of the replay, ns", times->twice_ns);
+	replay_row(table, "twice_call_ns", "... for a way into the kernel, ns", result->doubles.call_ns);
+	replay_row(table, "twice_name_ns", "... for a look-up that found something, ns", result->doubles.name_ns);
+	replay_row(table, "twice_write_page_ns", "... for 4 KiB written, ns", result->doubles.write_page_ns);
+	replay_row(table, "twice_read_page_ns", "... for 4 KiB read, ns", result->doubles.read_page_ns);
 	replay_row(table, "unpaid_ns", "the replayer's own time that could not be taken off, ns", times->unpaid_ns);
 	replay_pace_rows(table, plan);
 }
@@ -69,7 +72,7 @@ void replay_time_print(const struct plan *plan, const struct replay_result *resu
 	printf("%s in the filesystem, %s busy, %s waiting, %s after the last operation; less %s that only the replay takes\n",
 		format_duration(f->all.fs_ns, fs), format_duration(times->think_ns, think),
 		format_duration(times->blocked_ns, blocked), format_duration(plan->pace.tail_ns, tail),
-		format_duration(times->bare_ns, off));
+		format_duration(times->twice_ns, off));
 	printf("threads waited %s for one another; %" PRId64 "%% of pauses are by the threads' processor time\n",
 		format_duration(times->order_ns, order), read_percent(&plan->pace));
 }

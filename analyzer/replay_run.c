@@ -35,7 +35,7 @@ static void perform(struct worker *w, uint32_t number, uint32_t idle_ns)
 	o->fs_ns = w->fs_ns > UINT32_MAX ? UINT32_MAX : (uint32_t)w->fs_ns;
 	o->idle_ns = idle_ns;
 	if (r->options->pace > 0)
-		pause_owe(w, end - o->start_ns - w->fs_ns);
+		pause_owe(w, a, o->result, end - o->start_ns - w->fs_ns);
 	o->state = w->state != OUTCOME_NONE ? w->state : (uint8_t)check_result(a, o->result);
 }
 
@@ -106,7 +106,7 @@ static void add_times(struct replay_times *sum, const struct replay_times *times
 	sum->think_ns += times->think_ns;
 	sum->blocked_ns += times->blocked_ns;
 	sum->order_ns += times->order_ns;
-	sum->bare_ns += times->bare_ns;
+	sum->twice_ns += times->twice_ns;
 	sum->unpaid_ns += times->unpaid_ns;
 }
 
@@ -123,7 +123,7 @@ static int run_threads(struct replay *r, struct replay_result *result)
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK_SIZE);
 	if (r->options->pace > 0)
-		r->bare_ns = pause_bare_call();
+		r->doubles = doubles_measure();
 	atomic_store(&r->waiting, n + 1);
 	for (; started < n && err == 0; started++) {
 		workers[started] = (struct worker){ .replay = r, .thread = started };
@@ -197,7 +197,7 @@ static void finish(struct replay *r, struct replay_result *result)
 		if (o->start_ns + o->dur_ns > result->wall_ns)
 			result->wall_ns = o->start_ns + o->dur_ns;
 	}
-	result->bare_call_ns = r->bare_ns;
+	result->doubles = r->doubles;
 	result->pace = r->options->pace;
 	result->stopped = r->options->stop && *r->options->stop;
 }

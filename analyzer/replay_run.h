@@ -12,6 +12,7 @@
 #include <signal.h>
 
 #include "filler.h"
+#include "replay_doubles.h"
 #include "replay_plan.h"
 
 enum outcome_state {
@@ -49,14 +50,14 @@ struct replay_times {
 	int64_t think_ns;   /* kept a processor busy as the program did, ours included; */
 	int64_t blocked_ns; /* waited as it did */
 	int64_t order_ns;   /* waited for operations of other threads */
-	int64_t bare_ns;    /* taken off think_ns for the ways into the kernel */
+	int64_t twice_ns;   /* taken off think_ns: in it, and in the system calls of the replay */
 	int64_t unpaid_ns;  /* of what was to be taken off, more than there was to take off from */
 };
 
 struct replay_result {
 	struct replay_times times;
 	double pace;
-	int64_t bare_call_ns; /* one way into the kernel and back, as measured before the replay */
+	struct doubles doubles; /* what that was taken to be made of, at a recorded speed */
 	struct outcome *outcomes; /* [1, plan.n_actions], the caller's to free */
 	int64_t start_real_ns, start_mono_ns;
 	int64_t wall_ns;	  /* from the start to the end of the last action */

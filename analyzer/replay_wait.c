@@ -12,7 +12,6 @@
 #define SHORT_NS       3000      /* pauses that are not worth asking for the thread's processor time */
 #define NEAR_NS        500
 #define OWN_MAX_NS     20000     /* of our own between two system calls; more is an interruption */
-#define BARE_CALLS     2001
 
 /* --- other threads ----------------------------------------------------------------------------------------------- */
 
@@ -177,17 +176,16 @@ bool pause_before(struct worker *w, uint32_t number, int64_t free_ns, uint32_t *
 }
 
 /*
- * Our own time is taken off the next pause, and so is the way into the kernel: the program's own way into it was there when
- * it was recorded, and is part of its pauses. A long time is none of ours: the thread was interrupted, as the program
+ * Our own time is taken off the next pause, and so is what the program's pauses have in them already. A long time is none of ours: the thread was interrupted, as the program
  * would have been.
  */
-void pause_owe(struct worker *w, int64_t own_ns)
+void pause_owe(struct worker *w, const struct action *a, int64_t result, int64_t own_ns)
 {
-	int64_t bare_ns = w->calls * w->replay->bare_ns;
+	int64_t twice_ns = doubles_of(&w->replay->doubles, a, w->calls, result);
 
 	own_ns -= w->making_ns;
-	w->debt_ns += bare_ns + w->making_ns + (own_ns > OWN_MAX_NS ? 0 : own_ns);
-	w->times.bare_ns += bare_ns;
+	w->debt_ns += twice_ns + w->making_ns + (own_ns > OWN_MAX_NS ? 0 : own_ns);
+	w->times.twice_ns += twice_ns;
 	w->making_ns = 0;
 }
 
@@ -198,25 +196,4 @@ void pause_owed(struct worker *w, uint32_t number)
 
 	w->debt_ns -= ns;
 	w->times.think_ns += ns;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-int64_t pause_bare_call(void)
-{
-	int64_t times[BARE_CALLS];
-
-	for (int i = 0; i < BARE_CALLS; i++) {
-		struct worker w = {};
-
-		TIMED(&w, syscall(SYS_getppid));
-		times[i] = w.fs_ns;
-	}
-	qsort(times, BARE_CALLS, sizeof(*times), by_value);
-	return times[BARE_CALLS / 2];
 }

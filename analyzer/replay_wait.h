@@ -24,10 +24,7 @@ bool pause_before(struct worker *w, uint32_t number, int64_t free_ns, uint32_t *
 /* The same for an action that is not issued: its pause comes with that of the next one. */
 void pause_owed(struct worker *w, uint32_t number);
 
-/* After an action: `own_ns` of its time was no system call. */
-void pause_owe(struct worker *w, int64_t own_ns);
-
-/* What a timed system call takes in which the kernel does nothing, ns. */
-int64_t pause_bare_call(void);
+/* After an action with that result: `own_ns` of its time was no system call. */
+void pause_owe(struct worker *w, const struct action *a, int64_t result, int64_t own_ns);
 
 #endif

@@ -33,7 +33,7 @@ struct replay {
 	int64_t start_ns; /* CLOCK_MONOTONIC */
 	_Atomic uint32_t waiting; /* threads that are not ready to start yet */
 	_Atomic bool abandoned;
-	int64_t bare_ns; /* a system call in which the kernel does nothing; 0: without pauses */
+	struct doubles doubles; /* 0: without pauses */
 };
 
 struct worker {

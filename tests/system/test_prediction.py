@@ -80,7 +80,7 @@ def test_prediction_has_its_parts_and_its_end(recorded):
     target.mkdir()
     said = values("--speed", "recorded", "--show", "summary", recorded.db, target)
     assert said["predicted_ns"] == said["wall_ns"] + said["tail_ns"]
-    assert said["wall_ns"] >= said["blocked_ns"] + said["think_ns"] - said["bare_ns"] - said["own_ns"] - 20e6
+    assert said["wall_ns"] >= said["blocked_ns"] + said["think_ns"] - said["twice_ns"] - said["own_ns"] - 20e6
     text = run(FSTAPE, "replay", "--speed", "recorded", recorded.db, empty(target)).stdout
     assert "The command would take " in text
     half = values("--speed", "2", "--show", "summary", recorded.db, empty(target))
