@@ -44,8 +44,8 @@ class Image:
         self.dir.mkdir(exist_ok=True)
         with open(self.file, "wb") as image:
             image.truncate(gigabytes << 30)
-        made = subprocess.run([*place.MKFS[fs], self.file], check=False, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                              text=True)
+        made = subprocess.run([*place.MKFS[fs], self.file], check=False, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, text=True)
         if made.returncode != 0:  # else what it says is of no interest
             sys.exit(f"{PROGRAM}: {' '.join(place.MKFS[fs])}: {made.stderr.strip()}")
 

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from harness import FSTAPE, Database, run
+from harness import BUILD, FSTAPE, TOP, Database, run
 from test_replay import empty, record
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounts in place, as root")
@@ -105,3 +105,14 @@ def test_made_up_readings_do_no_harm(recorded):
                 f"UPDATE op SET start_ns = {most // 4} - seq, dur_ns = {most // 4}"):
         write(recorded.db, sql)
         assert values("--dry-run", recorded.db)["idle_ns"] >= 0
+
+
+def test_the_measurement_of_it_runs(tmp_path):
+    """What it finds is for a quiet machine to say; that it finds something is tested."""
+    done = run(TOP / "tests" / "bench" / "prediction", "--rounds", 1, "--files", 60, "--fs", "ext4,xfs", "--dir", tmp_path,
+               "--build", BUILD, "--json", tmp_path / "all.json", timeout=300)
+    assert "clone on xfs" in done.stdout and "error: mean" in done.stdout
+    cells = json.loads((tmp_path / "all.json").read_text(encoding="utf-8"))["cells"]
+    assert {(c["workload"], c["fs"]) for c in cells} == {(w, f) for w in ("clone", "checkout") for f in ("ext4", "xfs")}
+    assert all(c["native"]["wall_s"] > 0 and c["replay"]["predicted_s"] > 0 and c["replay"]["matched"] for c in cells)
+    assert [p.name for p in tmp_path.iterdir()] == ["all.json"]
