@@ -66,13 +66,11 @@ void replay_time_print(const struct plan *plan, const struct replay_result *resu
 	char predicted[24], fs[24], think[24], blocked[24], tail[24], order[24], off[24];
 
 	if (predicts(plan, result))
-		printf("The command would take %s there: ", format_duration(predicted_ns(plan, result), predicted));
-	else
-		printf("Made of: ");
-	printf("%s in the filesystem, %s busy, %s waiting, %s after the last operation; less %s that only the replay takes\n",
+		printf("The command would take %s there.\n", format_duration(predicted_ns(plan, result), predicted));
+	printf("All threads: %s in the filesystem, %s busy, %s waiting, %s after the last operation; less %s there twice\n",
 		format_duration(f->all.fs_ns, fs), format_duration(times->think_ns, think),
 		format_duration(times->blocked_ns, blocked), format_duration(plan->pace.tail_ns, tail),
 		format_duration(times->twice_ns, off));
-	printf("threads waited %s for one another; %" PRId64 "%% of pauses are by the threads' processor time\n",
+	printf("They waited %s for one another; %" PRId64 "%% of pauses are by the threads' processor time\n",
 		format_duration(times->order_ns, order), read_percent(&plan->pace));
 }
