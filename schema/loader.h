@@ -21,7 +21,9 @@ struct loader {
 	int64_t run;
 	/*
 	 * Bytes of loaded segments that are kept until what they held has been moved from the database's log into its file:
-	 * a log that is lost, or cut off, loses nothing then. 0: given back at once; UINT64_MAX: never.
+	 * a log that is lost, or cut off behind what SQLite had synced, loses nothing then. (It syncs the log before it moves
+	 * anything: cut off before that, by somebody's hand, old pages hide newer ones.) 0: given back at once; UINT64_MAX:
+	 * never.
 	 */
 	uint64_t hold;
 	uint64_t events;  /* loaded by this loader */
