@@ -9,6 +9,7 @@
 
 #define SLOW_START_TICKS 10 /* from getting a number to getting a start time, on a slow machine */
 #define REACTION_NS 100000 /* no program answers a signal with a child of its own as fast as that */
+#define DELAY_NS 20000 /* more than reading a number takes */
 #define DEEPEST 4096 /* levels of descent; a list that is not read at one instant may even have a circle */
 
 struct process {
@@ -197,16 +198,33 @@ static bool is_overlooked(const struct cohort *cohort, const struct process *pro
 	return existed(&process->is, &parent->newest);
 }
 
+/* The newest process as of now, give or take DELAY_NS: when we are interrupted in between, once more. */
+static struct member newest_just_now(int last_pid, int64_t *ret_now_ns)
+{
+	struct member newest;
+	int64_t start_ns, now_ns;
+	int tries = 0;
+
+	do {
+		start_ns = clock_ns(CLOCK_MONOTONIC);
+		newest = newest_process(last_pid);
+		now_ns = clock_ns(CLOCK_MONOTONIC);
+	} while (now_ns - start_ns > DELAY_NS && ++tries < 100);
+	*ret_now_ns = now_ns;
+	return newest;
+}
+
 static int tell(const struct round *round, const struct process *process)
 {
 	struct cohort *cohort = round->cohort;
 	struct told *told = reallocarray(cohort->told, cohort->n_told + 1, sizeof(*told));
-	int64_t start_ns = clock_ns(CLOCK_MONOTONIC);
-	struct member before = newest_process(round->last_pid), after;
+	struct member before, after;
+	int64_t start_ns;
 
 	if (!told)
 		return -ENOMEM;
 	cohort->told = told;
+	before = newest_just_now(round->last_pid, &start_ns);
 	if (kill(process->is.pid, round->sig) < 0)
 		return -errno;
 	after = newest_process(round->last_pid);

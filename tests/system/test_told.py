@@ -17,7 +17,6 @@ LONG = 600  # seconds that those sleep who are to be ended by a signal: far more
 STARTER = """
 import os, signal, sys, time
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-open("f", "w").close()
 children = []
 while not signal.sigpending():
     children.append(os.fork())
@@ -27,6 +26,8 @@ while not signal.sigpending():
         signal.pause()
     if signal.sigpending():
         os.kill(children[-1], signal.SIGINT)
+    if len(children) == 20:
+        open("f", "w").close()
     time.sleep(0.001 if len(children) < 1000 else 0.1)
 sys.exit(7 if {os.waitpid(child, 0)[1] for child in children} == {signal.SIGINT} else 1)
 """
