@@ -88,6 +88,8 @@ class Place:
             self.daemon.terminate()
             self.daemon.wait(END_S)
             raise
+        if self.counter:
+            self.counter.mounted()
 
     def wait_for_mount(self, before):
         until = time.monotonic() + START_S
