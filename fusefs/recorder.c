@@ -12,6 +12,7 @@
 
 static _Thread_local struct spool_writer *thread_writer;
 static _Thread_local bool thread_guarded;
+static _Thread_local bool thread_incomplete; /* something of the request at hand has found no room */
 
 int64_t recorder_run(const struct recorder *recorder)
 {
@@ -35,6 +36,7 @@ uint64_t recorder_request(struct recorder *recorder)
 		busguard_unblock(); /* threads start with all signals blocked */
 		thread_guarded = true;
 	}
+	thread_incomplete = false;
 	return atomic_fetch_add_explicit(&recorder->state->requests, 1, memory_order_relaxed) + 1;
 }
 
@@ -69,10 +71,21 @@ void recorder_add_writer(struct recorder *recorder)
 	spool_raise_limit(recorder->spool, SPOOL_SEGMENT_SIZE);
 }
 
+/* What an operation refers to: without room for that it is lost as a whole, and counted, though it might find some. */
+static void *reserve_for_event(struct recorder *recorder, size_t size)
+{
+	void *room = reserve(recorder, size);
+
+	thread_incomplete |= !room;
+	return room;
+}
+
 void recorder_event(struct recorder *recorder, const struct event *event, const char *args)
 {
 	size_t size = sizeof(*event) + event->args_len;
-	char *room = reserve(recorder, size);
+	/* one that had to wait for a lock may have begun in another thread */
+	bool whole = !thread_incomplete && event->path && event->process;
+	char *room = whole ? reserve(recorder, size) : NULL;
 
 	if (!room) {
 		loss_count(&recorder->loss, recorder->state, event->op, recorder_now(recorder));
@@ -87,7 +100,7 @@ void recorder_event(struct recorder *recorder, const struct event *event, const 
 uint32_t recorder_path(struct recorder *recorder, uint32_t parent, const char *text, size_t len)
 {
 	struct path_record path = { .parent = parent, .text_len = (uint32_t)len };
-	char *room = reserve(recorder, sizeof(path) + len);
+	char *room = reserve_for_event(recorder, sizeof(path) + len);
 
 	if (!room)
 		return 0;
@@ -102,7 +115,7 @@ uint32_t recorder_process(struct recorder *recorder, struct process_record *proc
 	size_t exe_len, const char *cmdline, size_t cmdline_len)
 {
 	size_t comm_len = strlen(comm), size = sizeof(*process) + comm_len + exe_len + cmdline_len;
-	char *room = reserve(recorder, size);
+	char *room = reserve_for_event(recorder, size);
 
 	if (!room)
 		return 0;
@@ -122,7 +135,7 @@ uint32_t recorder_process(struct recorder *recorder, struct process_record *proc
 
 void recorder_initial(struct recorder *recorder, struct initial_record *initial, const char *target, size_t len)
 {
-	char *room = reserve(recorder, sizeof(*initial) + len);
+	char *room = reserve_for_event(recorder, sizeof(*initial) + len);
 
 	if (!room)
 		return;

@@ -49,7 +49,7 @@ bool recorder_is_older(const struct recorder *recorder, int64_t btime_ns, int64_
 /* Counts one request: the next seq. */
 uint64_t recorder_request(struct recorder *recorder);
 
-/* Any worker. An event that finds no room is counted as dropped. */
+/* Any worker. An event that finds no room is counted as dropped, as is one whose path, process or find found none. */
 void recorder_event(struct recorder *recorder, const struct event *event, const char *args);
 /* These hand out the id of what they record; 0 when there is no room. */
 uint32_t recorder_path(struct recorder *recorder, uint32_t parent, const char *text, size_t len);

@@ -211,7 +211,7 @@ static bool is_same(struct known *k, bool limited, int64_t now)
 	char comm[16];
 	struct stat_info stat;
 
-	if (k->incomplete && !limited)
+	if (!k->process || (k->incomplete && !limited)) /* it found no room in the spool */
 		return false;
 	if (now - k->seen_ns < COMM_CHECK_NS)
 		return true;
@@ -287,7 +287,7 @@ uint32_t who_is(struct fs *fs, pid_t tid, uid_t uid, gid_t gid, bool limited, in
 		return process;
 	}
 	if (!is_last(fs, tid) || now - last.known.seen_ns >= COMM_CHECK_NS || now - last.noted_ns >= NOTE_NS ||
-		(last.known.incomplete && !limited)) {
+		(last.known.incomplete && !limited) || !last.known.process) {
 		pthread_mutex_lock(&set->lock);
 		last.known = look(fs, set, tid, uid, gid, limited, now);
 		pthread_mutex_unlock(&set->lock);

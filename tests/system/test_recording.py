@@ -6,6 +6,9 @@ import platform
 import re
 import sqlite3
 import stat
+import subprocess
+import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -198,6 +201,47 @@ def test_a_full_spool_drops_when_told_so(box):
     assert row["recorded"] == db.value("SELECT count(*) FROM op")
     assert 10000 < json.loads(row["dropped_by_op"])["lookup"] <= row["dropped"]
     assert db.ops_where("path IS NULL OR pid IS NULL OR comm IS NULL") == []
+
+
+LOOKER = """
+import os, sys
+for line in sys.stdin:
+    for number in range(2000):
+        os.access(f"{sys.argv[1]}/missing-{number}", os.F_OK)
+    print(flush=True)
+"""
+
+
+def test_a_program_met_while_the_spool_is_full(box):
+    """What is recorded of it later says who it is: neither a name nor a path may go missing alone."""
+    with box.mount(overflow="drop", spool="4M", cache="never", threads=1) as made:
+        other = sqlite3.connect(box.db, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        for number in range(60000):
+            os.access(made.mnt / f"missing-{number % 100}", os.F_OK)
+        looker = subprocess.Popen([sys.executable, "-c", LOOKER, made.mnt], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        box.clients.append(looker)
+        look(looker)
+        other.execute("ROLLBACK")
+        other.close()
+        count = "SELECT count(*) FROM op"
+        before = made.db().value(count)
+        wait_until(lambda: made.db().value(count) > before, what="the loader")
+        time.sleep(0.5)
+        for _ in range(3):
+            look(looker)
+        looker.communicate()
+    db = made.db()
+    assert len(db.ops(op="lookup", pid=looker.pid)) > 2000
+    assert db.ops_where("path IS NULL OR pid IS NULL OR comm IS NULL") == []
+    row = db.condition()
+    assert row["dropped"] > 10000 and row["requests"] == row["recorded"] + row["dropped"]
+
+
+def look(looker):
+    looker.stdin.write(b"\n")
+    looker.stdin.flush()
+    assert looker.stdout.readline() == b"\n"
 
 
 @pytest.mark.parametrize("threads", [1, 8])
