@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base.h"
 
@@ -73,22 +74,24 @@ int namespace_keep_rights(void)
 	return prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_SYS_ADMIN, 0, 0) < 0 ? -errno : 0;
 }
 
-static int open_namespace(pid_t pid, const char *kind, int *ret_fd)
+static int open_of(pid_t pid, const char *what, int flags, int *ret_fd)
 {
 	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)pid, kind);
-	*ret_fd = open(path, O_RDONLY | O_CLOEXEC);
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, what);
+	*ret_fd = open(path, flags | O_CLOEXEC);
 	return *ret_fd < 0 ? -errno : 0;
 }
 
 int namespace_of(pid_t pid, bool user, struct namespace *ret_namespace)
 {
 	struct namespace namespace = NAMESPACE_OWN;
-	int err = open_namespace(pid, "mnt", &namespace.mount);
+	int err = open_of(pid, "ns/mnt", O_RDONLY, &namespace.mount);
 
 	if (err == 0 && user)
-		err = open_namespace(pid, "user", &namespace.user);
+		err = open_of(pid, "ns/user", O_RDONLY, &namespace.user);
+	if (err == 0)
+		err = open_of(pid, "root", O_PATH | O_DIRECTORY, &namespace.root);
 	if (err < 0)
 		namespace_close(&namespace);
 	else
@@ -102,6 +105,8 @@ void namespace_close(struct namespace *namespace)
 		close(namespace->user);
 	if (namespace->mount >= 0)
 		close(namespace->mount);
+	if (namespace->root >= 0)
+		close(namespace->root);
 	*namespace = NAMESPACE_OWN;
 }
 
@@ -110,6 +115,9 @@ int namespace_join(const struct namespace *namespace)
 	if (namespace->user >= 0 && setns(namespace->user, CLONE_NEWUSER) < 0)
 		return -errno;
 	if (namespace->mount >= 0 && setns(namespace->mount, CLONE_NEWNS) < 0)
+		return -errno;
+	/* setns(2) leads to the root of the namespace: out of a chroot, where the paths are others */
+	if (namespace->root >= 0 && (fchdir(namespace->root) < 0 || chroot(".") < 0))
 		return -errno;
 	return 0;
 }

@@ -13,9 +13,10 @@ struct namespace
 {
 	int user; /* descriptors; -1: the caller's own */
 	int mount;
+	int root; /* the process's: not the namespace's own when it is in a chroot(2), as we are then */
 };
 
-#define NAMESPACE_OWN ((struct namespace){ -1, -1 })
+#define NAMESPACE_OWN ((struct namespace){ -1, -1, -1 })
 
 /*
  * Puts the calling process, which must have one thread, into a new mount namespace (`user`: and user

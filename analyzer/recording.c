@@ -197,8 +197,11 @@ static void unmount(struct recording *rec)
 	if (rec->shim_ended)
 		detach(rec); /* what a dead shim leaves is busy for ever; after an ordinary end there is
 				nothing */
-	else if (err < 0 && err != -EINVAL)
-		log_errno(err, "%s: cannot be unmounted", rec->source);
+	else if (err < 0) {
+		if (err != -EINVAL)
+			log_errno(err, "%s: cannot be unmounted", rec->source);
+		kill(rec->shim.pid, SIGTERM); /* it ends its mount itself, should there be one still */
+	}
 }
 
 /* The shim loads the rest into the database and ends; the user may leave it to that. */

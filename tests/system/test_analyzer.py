@@ -78,6 +78,21 @@ def test_record_without_dev_fuse(box):
     assert done.returncode == 125 and "/dev/fuse" in done.stderr, done
 
 
+def test_record_in_a_chroot(box):
+    """Its private mount is below the chroot; the command has to find it there, and the end of the recording too."""
+    root = box.top / "root"
+    root.mkdir()
+    # neither path exists outside
+    script = ('mount --rbind / "$1" && mount -t tmpfs tmpfs "$1/mnt" && mkdir "$1/mnt/src" && shift'
+              ' && exec chroot "$@"')
+    done = run("unshare", "-m", "--propagation", "slave", "bash", "-c", script, "bash", root, root, "sh", "-c",
+               '"$0" record -q /mnt/t.db /mnt/src -- sh -c "echo x >f; pwd" && cat /mnt/src/f'
+               ' && "$0" query /mnt/t.db --format csv "SELECT count(*) FROM ops WHERE op = \'create\' AND path = \'f\'"',
+               FSTAPE, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, ""), done
+    assert done.stdout.split() == ["/mnt/src", "x", "count(*)", "1"]
+
+
 def test_record_tells_what_it_did(box):
     done = record(box, "sh", "-c", "pwd; echo x >f; cat f; ls", options=["--label", "first one"], cwd="/")
     assert done.returncode == 0, done
