@@ -8,6 +8,7 @@
 #include "content.h"
 
 #define HURRY_NS (3 * NSEC_PER_SEC) /* less than what main.c grants a mount to end by itself */
+#define GROW_TRIES 4
 #define WAIT_STEP_NS (50 * 1000000LL)
 
 static _Thread_local struct spool_writer *thread_writer;
@@ -40,6 +41,21 @@ uint64_t recorder_request(struct recorder *recorder)
 	return atomic_fetch_add_explicit(&recorder->state->requests, 1, memory_order_relaxed) + 1;
 }
 
+/*
+ * The mount is to end, and nobody shall lose an operation over that: the spool may grow. What it grows by may go to
+ * another worker, who looked a moment later, so one attempt is not enough, even when no time is left for waiting.
+ */
+static void *reserve_in_a_hurry(struct recorder *recorder, size_t size)
+{
+	void *room = NULL;
+
+	for (int tries = 0; !room && tries < GROW_TRIES; tries++) {
+		spool_raise_limit(recorder->spool, SPOOL_SEGMENT_SIZE);
+		room = spool_reserve(thread_writer, size);
+	}
+	return room;
+}
+
 static void *reserve(struct recorder *recorder, size_t size)
 {
 	void *room;
@@ -55,8 +71,7 @@ static void *reserve(struct recorder *recorder, size_t size)
 		if (recorder->drop || size > SPOOL_RECORD_MAX / 2 || loss_is_due(&recorder->loss))
 			return NULL;
 		if (atomic_load(&recorder->hurry_until_ns)) {
-			spool_raise_limit(recorder->spool, SPOOL_SEGMENT_SIZE);
-			room = spool_reserve(thread_writer, size);
+			room = reserve_in_a_hurry(recorder, size);
 			if (room || clock_ns(CLOCK_MONOTONIC) > atomic_load(&recorder->hurry_until_ns))
 				return room;
 		}
