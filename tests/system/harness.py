@@ -174,10 +174,14 @@ class Mount:
         return text.decode()
 
     def read_log(self):
-        self.log.seek(0)
-        self.stderr = self.log.read().decode(errors="surrogateescape")
+        """What it has said so far. Without a seek: the daemon writes where the file stands."""
+        self.stderr = os.pread(self.log.fileno(), 1 << 24, 0).decode(errors="surrogateescape")
         no_reports(self.stderr)
         return self.stderr
+
+    def wait_said(self, *words, seconds=60):
+        """Waits until the daemon has said these."""
+        wait_until(lambda: all(word in self.read_log() for word in words), seconds, f"{words} from the daemon")
 
     def give_up(self):
         self.hung = True

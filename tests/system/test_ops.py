@@ -48,7 +48,7 @@ def forget(box):
     def action(mnt):
         (mnt / "f").stat()
         (mnt / "f").unlink()
-        time.sleep(0.2)
+        time.sleep(1)  # nobody is told when it comes
     db = box.recorded(action, cache="never")
     node = db.expect("lookup", path="f", error=None)["node"]
     row = db.expect("forget", path="f", node=node, error=None)

@@ -4,11 +4,10 @@ import json
 import os
 import signal
 import subprocess
-import time
 
 import pytest
 
-from harness import BUILD, TOP
+from harness import BUILD, SLOW, TOP, wait_until
 
 RUN = TOP / "tests" / "bench" / "run"
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -59,15 +58,10 @@ def test_single_calls_are_timed(tmp_path):
 def test_interrupted_leaves_nothing(tmp_path):
     child = subprocess.Popen([RUN, "--dir", tmp_path, "--build", BUILD, "--size", "1", "--files", "200", "--rounds",
                               "100", "--peers", "ours"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    until = time.monotonic() + 60
-    while not list(tmp_path.glob("*/bench.db")) and time.monotonic() < until:
-        time.sleep(0.05)
+    wait_until(lambda: list(tmp_path.glob("*/bench.db")), 60, "the first recording")
     child.send_signal(signal.SIGTERM)
-    assert child.wait(60) == 128 + signal.SIGTERM
-    until = time.monotonic() + 10
-    while left_behind(tmp_path) and time.monotonic() < until:
-        time.sleep(0.1)
-    assert not left_behind(tmp_path)
+    assert child.wait(60 * SLOW) == 128 + signal.SIGTERM
+    wait_until(lambda: not left_behind(tmp_path), 30, "nothing left behind")
 
 
 def test_wrong_usage():

@@ -319,7 +319,7 @@ def test_told_to_end_under_load(box):
     row = made.db().condition()
     assert (row["state"], row["dropped"]) == ("done", 0)
     # every request that was answered is there; those in the air at the end have no answer and no row
-    assert row["recorded"] == made.db().value("SELECT count(*) FROM op WHERE run = ?", made.run) > 1000
+    assert row["recorded"] == made.db().value("SELECT count(*) FROM op WHERE run = ?", made.run) > 100
 
 
 def test_lazily_unmounted_under_load(box):

@@ -246,8 +246,8 @@ def test_pauses_are_kept_when_they_are_asked_for(box):
     fast, _ = replay(box.db, target)
     slow, _ = replay(box.db, empty(target), "--speed", "recorded")
     twice, _ = replay(box.db, empty(target), "--speed", "2")
-    assert fast["wall_ns"] < 200e6
-    assert 780e6 < slow["wall_ns"] < 1600e6
+    assert fast["wall_ns"] < 600e6  # less than the pauses, with time for a slow machine
+    assert 780e6 < slow["wall_ns"] < 2400e6
     assert 380e6 < twice["wall_ns"] < slow["wall_ns"]
 
 

@@ -13,7 +13,8 @@ import time
 
 import pytest
 
-from harness import FSTAPE, FSTAPEFS, Database, StartFailed, check_truths, git, make_repository, run, wait_until
+from harness import (FSTAPE, FSTAPEFS, SLOW, Database, StartFailed, check_truths, git, make_repository, mountpoints, run,
+                     wait_until)
 
 PARAMETER = pathlib.Path("/sys/module/fuse/parameters/enable_uring")
 
@@ -106,10 +107,10 @@ def test_those_who_wait_for_a_lock_hold_up_nobody(on, box):
         for number in range(200):
             (mount.mnt / f"f{number}").write_text("x")
         lockers[0].send_signal(signal.SIGINT)  # an interrupt comes another way
-        assert lockers[0].wait(10) != 0
+        assert lockers[0].wait(10 * SLOW) != 0
         fcntl.lockf(file, fcntl.LOCK_UN)
         for locker in lockers[1:]:
-            assert locker.wait(20) == 0
+            assert locker.wait(20 * SLOW) == 0
     check_truths(mount.db())
 
 
@@ -122,10 +123,10 @@ def test_the_end_with_files_open_and_locks_waited_for(on, box):
         locker = box.client(sys.executable, "-c", LOCKER, mount.mnt / "file", stdout=subprocess.PIPE)
         assert locker.stdout.readline() == b"waits\n"
         mount.daemon.send_signal(signal.SIGTERM)
-        time.sleep(0.5)
+        wait_until(lambda: str(mount.mnt) not in mountpoints(), what="the first signal's effect")
         mount.daemon.send_signal(signal.SIGTERM)
         assert mount.wait() == 0
-    assert locker.wait(10) != 0
+    assert locker.wait(10 * SLOW) != 0
 
 
 def test_a_killed_recorder_loses_nothing(on, box):
