@@ -70,14 +70,13 @@ def test_processor_time_of_clients_is_read_now_and_then(recorded):
 def test_plan_tells_work_from_waiting(box):
     if not reads_processor_time():
         pytest.skip("the kernel tells no processor time of threads")
-    for _ in range(5):  # of a program that others interrupt all the time too few readings may be good
+    for attempt in range(8):  # others interrupt the program: then too few readings are good, or its waits are longer
         record(box, "program", sys.executable, "-c", PROGRAM, empty(box.src))
         plan = values("--dry-run", box.db)
-        if plan["read_percent"]:
-            break
-    assert plan["read_percent"] > 0
-    assert 295e6 < plan["plan_blocked_ns"] < 400e6
-    assert 190e6 < plan["idle_ns"] - plan["plan_blocked_ns"] < 400e6
+        blocked, busy = plan["plan_blocked_ns"], plan["idle_ns"] - plan["plan_blocked_ns"]
+        if plan["read_percent"] and 295e6 < blocked < 400e6 and 190e6 < busy < 400e6:
+            return
+    assert (plan["read_percent"], blocked / 1e6, busy / 1e6) == (100, 300, 200), attempt
 
 
 def test_prediction_has_its_parts_and_its_end(recorded):
