@@ -113,13 +113,15 @@ int trace_extra_id(struct trace *trace, struct extras *extras, int64_t run, cons
 		return 0;
 	if (extras->run != run)
 		err = begin_run(trace, extras, run);
+	if (err < 0)
+		return err;
 	place = place_of(extras, &extra, args);
-	if (err == 0 && is_same(place, &extra, args)) {
+	if (is_same(place, &extra, args)) {
 		*ret_id = place->id;
 		return 0;
 	}
 	extra.id = extras->last_id + 1;
-	err = err ?: add_row(trace, run, &extra, args);
+	err = add_row(trace, run, &extra, args);
 	if (err < 0)
 		return err;
 	*ret_id = extras->last_id = extra.id;
