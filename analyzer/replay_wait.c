@@ -147,7 +147,7 @@ static bool pause_after(struct worker *w, uint32_t number, int64_t free_ns, int6
 		return false;
 	if (after != number && o->start_ns + o->dur_ns > free_ns)
 		free_ns = o->start_ns + o->dur_ns;
-	spin_until(r, r->start_ns + free_ns + think_ns);
+	sleep_until(r, r->start_ns + free_ns + think_ns);
 	w->debt_ns = 0;
 	return true;
 }
