@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base.h"
 #include "beneath.h"
 
 #define CLOSING   0x80000000u /* in `users`: the descriptor is about to go */
@@ -111,6 +112,24 @@ static int open_dir(struct dirs *dirs, uint32_t object)
 		dirs->open[dirs->n_open++] = above = chain[depth];
 	}
 	return atomic_load(&dirs->dirs[object].fd);
+}
+
+void dirs_open_ahead(struct dirs *dirs)
+{
+	const struct plan *plan = dirs->plan;
+	auto_free bool *made = calloc((size_t)plan->n_objects + 1, sizeof(*made));
+
+	if (!made)
+		return;
+	/* what is made later may have the name that another one has now */
+	for (uint32_t i = 1; i <= plan->n_actions; i++)
+		if (plan->actions[i].op == OP_mkdir)
+			made[plan->actions[i].object] = true;
+	pthread_mutex_lock(&dirs->lock);
+	for (uint32_t i = 1; i <= plan->n_objects && dirs->n_open < dirs->limit; i++)
+		if (plan->objects[i].type == OBJECT_DIR && plan->objects[i].dir && !made[i])
+			open_dir(dirs, i);
+	pthread_mutex_unlock(&dirs->lock);
 }
 
 int dirs_get(struct dirs *dirs, uint32_t object)

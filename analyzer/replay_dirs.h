@@ -17,6 +17,12 @@ struct dirs;
 int dirs_new(const struct plan *plan, int root_fd, uint32_t limit, struct dirs **ret_dirs);
 void dirs_free(struct dirs *dirs);
 
+/*
+ * Opens those that were there when the recording began, as far as the limit allows, so that it is done before the clock runs.
+ * One that cannot be opened now is opened, or fails, when it is worked in.
+ */
+void dirs_open_ahead(struct dirs *dirs);
+
 /* The descriptor, which stays open until dirs_put(); or -errno. */
 int dirs_get(struct dirs *dirs, uint32_t object);
 void dirs_put(struct dirs *dirs, uint32_t object);

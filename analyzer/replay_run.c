@@ -212,6 +212,8 @@ int replay_run(
 
 	if (err == 0 && options->cold)
 		drop_caches();
+	else if (err == 0 && options->pace > 0)
+		dirs_open_ahead(r.dirs); /* not where that would fill caches that are to be cold */
 	err = err ?: run_threads(&r, &result);
 	umask(mask);
 	if (err < 0)
