@@ -176,8 +176,8 @@ bool pause_before(struct worker *w, uint32_t number, int64_t free_ns, uint32_t *
 }
 
 /*
- * Our own time is taken off the next pause, and so is what the program's pauses have in them already. A long time is none of ours: the thread was interrupted, as the program
- * would have been.
+ * Our own time is taken off the next pause, and so is what the program's pauses have in them already. A long time is none
+ * of ours: the thread was interrupted, as the program would have been.
  */
 void pause_owe(struct worker *w, const struct action *a, int64_t result, int64_t own_ns)
 {

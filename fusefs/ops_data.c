@@ -16,7 +16,8 @@
  */
 static int backing_flags(const struct fs *fs, uint32_t flags)
 {
-	return (handle_flags(fs, (int)flags) & ~(O_APPEND | O_DIRECT | O_CREAT | O_EXCL | O_NOFOLLOW)) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+	return (handle_flags(fs, (int)flags) & ~(O_APPEND | O_DIRECT | O_CREAT | O_EXCL | O_NOFOLLOW)) | O_CLOEXEC |
+	       O_NOCTTY | O_NONBLOCK;
 }
 
 /*

@@ -5,7 +5,6 @@
 #include <liburing.h>
 #include <poll.h>
 #include <sched.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -370,18 +369,8 @@ static void *thread_main(void *arg)
 static int start_thread(struct entry *entry)
 {
 	struct queue *queue = &entry->ring->queues[entry->queue];
-	pthread_attr_t attr;
-	pthread_t thread;
-	sigset_t all, old;
-	int err;
+	int err = worker_thread_start(thread_main, entry);
 
-	sigfillset(&all); /* signals are for the main thread */
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	err = pthread_create(&thread, &attr, thread_main, entry);
-	pthread_attr_destroy(&attr);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (err == 0) {
 		if (entry->ring->mount->fs->recorder)
 			recorder_add_writer(entry->ring->mount->fs->recorder);
@@ -389,7 +378,7 @@ static int start_thread(struct entry *entry)
 		queue->running++;
 		atomic_fetch_add(&queue->idle, 1);
 	}
-	return -err;
+	return err;
 }
 
 int ring_start(struct ring *ring)

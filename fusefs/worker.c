@@ -378,8 +378,7 @@ static void *worker_main(void *arg)
 	return NULL;
 }
 
-/* Under the lock. */
-static int start_worker(struct worker_pool *pool)
+int worker_thread_start(void *(*thread_main)(void *), void *arg)
 {
 	pthread_attr_t attr;
 	pthread_t thread;
@@ -390,14 +389,22 @@ static int start_worker(struct worker_pool *pool)
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	err = pthread_create(&thread, &attr, worker_main, pool);
+	err = pthread_create(&thread, &attr, thread_main, arg);
 	pthread_attr_destroy(&attr);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return -err;
+}
+
+/* Under the lock. */
+static int start_worker(struct worker_pool *pool)
+{
+	int err = worker_thread_start(worker_main, pool);
+
 	if (err == 0) {
 		pool->running++;
 		atomic_fetch_add(&pool->idle, 1);
 	}
-	return -err;
+	return err;
 }
 
 int worker_pool_start(struct mount *mount, struct worker_pool **ret_pool)

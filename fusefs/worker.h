@@ -46,6 +46,9 @@ bool worker_kill_suidgid(void);
 void worker_before_reply(void);
 void worker_after_reply(void);
 
+/* Starts a thread that serves requests: detached, without signals. 0 or -errno. */
+int worker_thread_start(void *(*thread_main)(void *), void *arg);
+
 /* Frees what a thread keeps for itself. */
 void worker_thread_end(void);
 

@@ -91,6 +91,16 @@ def test_prediction_has_its_parts_and_its_end(recorded):
     assert "predicted_ns" not in half and half["blocked_ns"] < said["blocked_ns"] * 0.51
 
 
+def test_a_directory_with_the_name_of_a_former_one(box):
+    """Directories are opened before the clock starts; one that is made later is not the one whose name it has."""
+    (box.src / "d" / "in").mkdir(parents=True)
+    record(box, "again", "sh", "-c", "ls d/in; rmdir d/in d; mkdir d d/in; echo x >d/in/f")
+    target = box.top / "t"
+    target.mkdir()
+    said = values("--speed", "recorded", "--show", "summary", box.db, target)
+    assert said["match_rate"] == 1 and (target / "d/in/f").exists()
+
+
 def test_without_readings_or_end_it_does_with_the_clock(recorded):
     write(recorded.db, "DELETE FROM client_cpu; UPDATE run SET command_ns = NULL, real_ns = NULL")
     plan = values("--dry-run", recorded.db)
