@@ -88,7 +88,9 @@ def test_prediction_has_its_parts_and_its_end(recorded):
     text = run(FSTAPE, "replay", "--speed", "recorded", recorded.db, empty(target)).stdout
     assert "The command would take " in text
     half = values("--speed", "2", "--show", "summary", recorded.db, empty(target))
-    assert "predicted_ns" not in half and half["blocked_ns"] < said["blocked_ns"] * 0.51
+    assert "predicted_ns" not in half
+    # Half of what the plan has: nothing at all, where others kept the program so busy that no reading of it is good.
+    assert half["blocked_ns"] <= values("--dry-run", recorded.db)["plan_blocked_ns"] * 0.51 + 1
 
 
 def test_a_directory_with_the_name_of_a_former_one(box):
