@@ -31,6 +31,7 @@
 #include "op.h"
 #include "options.h"
 
+struct guard;
 struct handle;
 struct mount;
 struct mountinfo;
@@ -47,6 +48,7 @@ struct fs {
 	struct path_table *paths;
 	struct who_table *who;
 	struct lock_table *locks;
+	struct guard *guard;	   /* NULL: none */
 	struct recorder *recorder; /* NULL with `norecord` */
 	struct readahead *readahead;	 /* NULL: off */
 	struct mount *mounts;		 /* the one asked for, then those inside it */

@@ -9,12 +9,11 @@
  *
  *   sleep    wait for the kernel's wake-up
  *   poll     ask again and again for POLL_NS at most, giving way to others in between
- *   follow   run on the processor that the client runs on. While it answers the worker is of idle priority, so that the
- *            scheduler takes that processor for a free one and lets the client go on where it is, at once.
+ *   follow   run on the processor that the client runs on, and give way to it: giveway.h
  *
  * The client's own placement is never touched, and a worker without requests sleeps in any case.
  *
- * Each worker has one of these; all but leader_busy_since() and leader_relieve() are for that worker alone.
+ * Each worker has one of these, for itself alone.
  */
 #ifndef FSTAPE_LEADER_H
 #define FSTAPE_LEADER_H
@@ -26,19 +25,24 @@
 
 #include "options.h"
 
+struct giveway;
 struct leader;
 
-/* What holds for all workers. */
+enum leader_way { LEADER_SLEEP, LEADER_POLL, LEADER_FOLLOW, LEADER_WAYS };
+
+/* What holds for all workers of a mount, and what the one that leads has found out for the next. */
 struct leader_settings {
 	cpu_set_t processors;
 	bool can_follow; /* there are several, and a thread gets back from idle priority */
 	enum wait_mode wait;
+	_Atomic uint32_t cost[LEADER_WAYS]; /* ns from answer to request, a low quartile; 0: not known */
+	_Atomic unsigned int trusted, trust; /* judgements since the last trial, and how many until the next */
+	_Atomic unsigned int best;	     /* enum leader_way, of the last trial */
 };
 
 void leader_settings_init(enum wait_mode wait, struct leader_settings *ret_settings);
 
-/* By the worker whose it will be: it gets all processors back that the thread that started it may have given up. */
-int leader_new(const struct leader_settings *settings, struct leader **ret_leader);
+int leader_new(struct leader_settings *settings, struct leader **ret_leader);
 void leader_free(struct leader *leader);
 
 /* The worker takes the lead, or gives it up. */
@@ -48,17 +52,15 @@ void leader_end(struct leader *leader);
 /* A request has come, of thread `tid` (0: of the kernel itself). `may_look`: /proc may be read for it (who.h). */
 void leader_received(struct leader *leader, pid_t tid, bool may_look);
 
-/* Around the answer of a request. */
 void leader_before_reply(struct leader *leader);
-void leader_after_reply(struct leader *leader);
+
+/* Back to all processors and ordinary priority, which threads started now inherit; until it next has a client to follow. */
+void leader_rest(struct leader *leader);
 
 /* No request was there. True: ask again now, instead of sleeping. */
 bool leader_poll(struct leader *leader);
 
-/* From another thread: since when it has been busy with a request or its answer, CLOCK_MONOTONIC; 0: it is not. */
-int64_t leader_busy_since(const struct leader *leader);
-
-/* From another thread: the leader gets back its ordinary priority, if it is answering. */
-void leader_relieve(struct leader *leader);
+/* For the guard. */
+struct giveway *leader_giveway(struct leader *leader);
 
 #endif

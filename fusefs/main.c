@@ -14,6 +14,7 @@
 #include "check.h"
 #include "daemon.h"
 #include "entry.h"
+#include "guard.h"
 #include "fdcache.h"
 #include "lock.h"
 #include "mount.h"
@@ -255,6 +256,7 @@ static int run(struct fs *fs, struct daemon *daemon)
 	int err = signal_fd < 0 ? -errno : make_tables(fs), finished = 0;
 
 	err = err ?: busguard_install();
+	err = err ?: guard_new(&fs->guard);
 	if (err == 0 && !fs->options.norecord) {
 		err = recorder_open(fs, &fs->recorder);
 		err = err ?: recorder_start(fs->recorder);
@@ -272,6 +274,7 @@ static int run(struct fs *fs, struct daemon *daemon)
 	if (fs->recorder)
 		finished = recorder_finish(fs->recorder);
 	recorder_free(fs->recorder);
+	guard_free(fs->guard);
 	return err < 0 ? EXIT_FAILED : finished < 0 ? EXIT_INCOMPLETE : EXIT_OK;
 }
 

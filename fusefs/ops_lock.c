@@ -236,8 +236,10 @@ static void *wait_main(void *arg)
 /* Under the mutex, so that two who would wait for each other do not miss one another. */
 static int wait_start(struct lock_table *table, struct wait *wait)
 {
-	int err = pthread_create(&wait->thread, NULL, wait_main, wait);
+	int err;
 
+	worker_at_rest();
+	err = pthread_create(&wait->thread, NULL, wait_main, wait);
 	if (err)
 		return err;
 	pthread_detach(wait->thread);

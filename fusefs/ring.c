@@ -369,7 +369,7 @@ static void *thread_main(void *arg)
 static int start_thread(struct entry *entry)
 {
 	struct queue *queue = &entry->ring->queues[entry->queue];
-	int err = worker_thread_start(thread_main, entry);
+	int err = worker_thread_start(thread_main, entry, NULL);
 
 	if (err == 0) {
 		if (entry->ring->mount->fs->recorder)

@@ -175,9 +175,7 @@ static ssize_t write_answer(struct mount *mount, int fd, struct iovec *iov, int 
 		if (mount->ring && ring_answer(mount->ring, iov, count, &result))
 			return result;
 		worker_before_reply();
-		result = send_out(fd, iov, count);
-		worker_after_reply();
-		return result;
+		return send_out(fd, iov, count);
 	}
 	edit_init_answer(mount, iov, count);
 	result = send_out(fd, iov, count);

@@ -14,7 +14,10 @@
 #include "cred.h"
 #include "dir.h"
 #include "event_args.h"
+#include "giveway.h"
+#include "guard.h"
 #include "leader.h"
+#include "lone.h"
 #include "mount.h"
 #include "recorder.h"
 #include "ring.h"
@@ -22,10 +25,6 @@
 
 #define REQUEST_SIZE (WORKER_BUFFER_SIZE + (64u << 10)) /* the largest write, and its header */
 
-#define ALONE 32u    /* requests of one thread, more than of others, before a worker takes the lead */
-#define STRANGER 8u  /* what one request of another thread counts against that */
-#define GUARD_NS 1000000
-#define GUARD_IDLE 50 /* looks at a leader that waits, before the guard sleeps */
 
 struct worker_pool {
 	struct mount *mount;
@@ -40,14 +39,13 @@ struct worker_pool {
 	_Atomic unsigned int idle;
 	_Atomic bool stopping;
 
-	/* of a lone client; the counts are not exact, nor need they be */
+	/* of a lone client */
 	struct leader_settings settings;
 	struct leader *_Atomic leading; /* of the leading worker; NULL: all wait for requests. Kept alive by the lock */
-	_Atomic pid_t last_client;
-	_Atomic unsigned int alone;
+	struct lone lone;
 	pthread_cond_t parked;
-	bool guarded;		     /* one of the parked is the guard */
-	_Atomic bool guard_sleeps;
+	struct guard_post post;
+	struct giveway *members; /* of all workers; under the lock */
 };
 
 static _Thread_local char *buffer;
@@ -77,10 +75,10 @@ void worker_before_reply(void)
 		leader_before_reply(mine);
 }
 
-void worker_after_reply(void)
+void worker_at_rest(void)
 {
 	if (leads)
-		leader_after_reply(mine);
+		leader_rest(mine);
 }
 
 void worker_thread_end(void)
@@ -139,6 +137,13 @@ void worker_handle(struct mount *mount, void *request, size_t size)
 	session_answer_for(NULL);
 }
 
+/* By workers: not at idle priority, as the guard takes the lock. */
+static void lock_pool(struct worker_pool *pool)
+{
+	worker_at_rest();
+	pthread_mutex_lock(&pool->lock);
+}
+
 static int start_worker(struct worker_pool *pool);
 
 /* The last idle worker has taken a request: somebody else must wait for the next one. */
@@ -146,7 +151,7 @@ static void no_longer_idle(struct worker_pool *pool)
 {
 	if (atomic_fetch_sub(&pool->idle, 1) > 1)
 		return;
-	pthread_mutex_lock(&pool->lock);
+	lock_pool(pool);
 	if (atomic_load(&pool->idle) == 0 && pool->running < pool->most && !atomic_load(&pool->stopping))
 		start_worker(pool);
 	pthread_mutex_unlock(&pool->lock);
@@ -157,7 +162,7 @@ static void no_longer_idle(struct worker_pool *pool)
 /* All wait for requests again. Under the lock. */
 static void end_lead(struct worker_pool *pool)
 {
-	atomic_store(&pool->alone, 0);
+	atomic_store(&pool->lone.score, 0);
 	atomic_store(&pool->leading, NULL);
 	pthread_cond_broadcast(&pool->parked);
 }
@@ -167,25 +172,17 @@ static void note_client(struct worker_pool *pool, const char *mem)
 {
 	const struct fuse_in_header *in = (const void *)mem;
 	pid_t tid = (pid_t)in->pid;
-	unsigned int alone = atomic_load_explicit(&pool->alone, memory_order_relaxed);
+	unsigned int alone = lone_note(&pool->lone, tid);
 	struct leader *leading = atomic_load_explicit(&pool->leading, memory_order_relaxed);
 
-	if (tid) {
-		if (tid == atomic_load_explicit(&pool->last_client, memory_order_relaxed))
-			alone += alone < 2 * ALONE;
-		else
-			alone -= alone < STRANGER ? alone : STRANGER;
-		atomic_store_explicit(&pool->last_client, tid, memory_order_relaxed);
-		atomic_store_explicit(&pool->alone, alone, memory_order_relaxed);
-		if (!leading && alone >= ALONE && pool->settings.wait != WAIT_POOL &&
-			atomic_compare_exchange_strong(&pool->leading, &leading, mine)) {
-			leader_begin(mine);
-			leads = true;
-		} else if (leading == mine && alone == 0) {
-			pthread_mutex_lock(&pool->lock);
-			end_lead(pool);
-			pthread_mutex_unlock(&pool->lock);
-		}
+	if (tid && !leading && alone >= LONE && pool->settings.wait != WAIT_POOL &&
+		atomic_compare_exchange_strong(&pool->leading, &leading, mine)) {
+		leader_begin(mine);
+		leads = true;
+	} else if (tid && leading == mine && alone == 0) {
+		lock_pool(pool);
+		end_lead(pool);
+		pthread_mutex_unlock(&pool->lock);
 	}
 	if (leads && atomic_load(&pool->leading) != mine) { /* given up, or taken away by the guard */
 		leader_end(mine);
@@ -194,11 +191,7 @@ static void note_client(struct worker_pool *pool, const char *mem)
 	if (!leads)
 		return;
 	leader_received(mine, tid, in->opcode != FUSE_READ && in->opcode != FUSE_FLUSH);
-	if (atomic_load(&pool->guard_sleeps)) {
-		pthread_mutex_lock(&pool->lock);
-		pthread_cond_broadcast(&pool->parked);
-		pthread_mutex_unlock(&pool->lock);
-	}
+	guard_wake(pool->mount->fs->guard);
 }
 
 static bool is_waiting(const struct worker_pool *pool)
@@ -208,56 +201,35 @@ static bool is_waiting(const struct worker_pool *pool)
 	return poll(&fd, 1, 0) == 1;
 }
 
-/* Under the lock. One look at the leader; false: it has waited for long. */
-static bool guard(struct worker_pool *pool, int *idle)
+/* The guard's look (guard.h) at the one that leads, or did a moment ago: no other is ever busy in its sense. */
+static bool look(void *arg, int64_t now_ns, bool)
 {
-	struct leader *leading = atomic_load(&pool->leading);
-	int64_t since = leading ? leader_busy_since(leading) : 0;
+	struct worker_pool *pool = arg;
+	bool busy = false, late = false, waiting = false;
 
-	*idle = since ? 0 : *idle + 1;
-	if (since && clock_ns(CLOCK_MONOTONIC) - since > GUARD_NS) {
-		leader_relieve(leading);
-		if (is_waiting(pool))
-			end_lead(pool);
+	pthread_mutex_lock(&pool->lock);
+	for (struct giveway *give = pool->members; give; give = give->next) {
+		busy |= giveway_is_busy(give);
+		if (!giveway_is_late(give, now_ns))
+			continue;
+		waiting = late ? waiting : is_waiting(pool);
+		late = true;
+		giveway_relieve(give, waiting);
 	}
-	return *idle < GUARD_IDLE;
+	if (late && waiting && atomic_load(&pool->leading))
+		end_lead(pool);
+	pthread_mutex_unlock(&pool->lock);
+	return busy;
 }
 
 /* Until there is no leader, or the leader is this worker. */
 static void park(struct worker_pool *pool)
 {
-	bool is_guard = false, awake = true;
-	int idle = 0;
+	struct leader *leading;
 
 	pthread_mutex_lock(&pool->lock);
-	for (;;) {
-		struct leader *leading = atomic_load(&pool->leading);
-		int64_t until = clock_ns(CLOCK_MONOTONIC) + GUARD_NS;
-
-		if (!leading || leading == mine || atomic_load(&pool->stopping))
-			break;
-		if (!is_guard && !pool->guarded)
-			is_guard = pool->guarded = true;
-		if (is_guard && awake)
-			pthread_cond_timedwait(&pool->parked, &pool->lock,
-				&(struct timespec){ until / NSEC_PER_SEC, until % NSEC_PER_SEC });
-		else
-			pthread_cond_wait(&pool->parked, &pool->lock);
-		if (!is_guard)
-			continue;
-		awake = guard(pool, &idle);
-		atomic_store(&pool->guard_sleeps, !awake);
-		leading = atomic_load(&pool->leading);
-		if (!awake && leading && leader_busy_since(leading)) { /* it may not have seen that in time */
-			awake = true;
-			idle = 0;
-			atomic_store(&pool->guard_sleeps, false);
-		}
-	}
-	if (is_guard) {
-		pool->guarded = false;
-		atomic_store(&pool->guard_sleeps, false);
-	}
+	while ((leading = atomic_load(&pool->leading)) && leading != mine && !atomic_load(&pool->stopping))
+		pthread_cond_wait(&pool->parked, &pool->lock);
 	pthread_mutex_unlock(&pool->lock);
 }
 
@@ -349,6 +321,25 @@ static int make_epoll(struct worker_pool *pool)
 	return steal_fd(&fd);
 }
 
+static void join(struct worker_pool *pool, struct giveway *give)
+{
+	pthread_mutex_lock(&pool->lock);
+	give->next = pool->members;
+	pool->members = give;
+	pthread_mutex_unlock(&pool->lock);
+}
+
+/* Under the lock. */
+static void leave(struct worker_pool *pool, const struct giveway *give)
+{
+	struct giveway **at = &pool->members;
+
+	while (*at && *at != give)
+		at = &(*at)->next;
+	if (*at)
+		*at = give->next;
+}
+
 static void *worker_main(void *arg)
 {
 	struct worker_pool *pool = arg;
@@ -357,18 +348,22 @@ static void *worker_main(void *arg)
 
 	pthread_setname_np(pthread_self(), "worker");
 	cred_thread_init(pool->mount->fs);
-	if (mem && epoll_fd >= 0 && leader_new(&pool->settings, &mine) == 0)
+	if (mem && epoll_fd >= 0 && leader_new(&pool->settings, &mine) == 0) {
+		join(pool, leader_giveway(mine));
 		serve(pool, epoll_fd, mem);
-	else
+	} else {
 		log_errno(mem ? epoll_fd : ENOMEM, "cannot start a worker");
+	}
 	if (epoll_fd >= 0)
 		close(epoll_fd);
 	free(mem);
 	worker_thread_end();
-	pthread_mutex_lock(&pool->lock);
+	lock_pool(pool);
 	if (atomic_load(&pool->leading) == mine)
 		end_lead(pool);
-	leader_free(mine); /* the guard looks at it under the lock */
+	if (mine)
+		leave(pool, leader_giveway(mine));
+	leader_free(mine);
 	atomic_fetch_sub(&pool->idle, 1);
 	if (--pool->running == 0) {
 		eventfd_write(pool->over_fd, 1);
@@ -378,18 +373,20 @@ static void *worker_main(void *arg)
 	return NULL;
 }
 
-int worker_thread_start(void *(*thread_main)(void *), void *arg)
+int worker_thread_start(void *(*thread_main)(void *), void *arg, pthread_t *ret_thread)
 {
 	pthread_attr_t attr;
 	pthread_t thread;
 	sigset_t all, old;
 	int err;
 
+	worker_at_rest();
 	sigfillset(&all); /* signals are for the main thread */
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	err = pthread_create(&thread, &attr, thread_main, arg);
+	if (!ret_thread)
+		pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	err = pthread_create(ret_thread ?: &thread, &attr, thread_main, arg);
 	pthread_attr_destroy(&attr);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return -err;
@@ -398,7 +395,7 @@ int worker_thread_start(void *(*thread_main)(void *), void *arg)
 /* Under the lock. */
 static int start_worker(struct worker_pool *pool)
 {
-	int err = worker_thread_start(worker_main, pool);
+	int err = worker_thread_start(worker_main, pool, NULL);
 
 	if (err == 0) {
 		pool->running++;
@@ -410,7 +407,6 @@ static int start_worker(struct worker_pool *pool)
 int worker_pool_start(struct mount *mount, struct worker_pool **ret_pool)
 {
 	struct worker_pool *pool = calloc(1, sizeof(*pool));
-	pthread_condattr_t attr;
 	int flags, err;
 
 	if (!pool)
@@ -423,16 +419,15 @@ int worker_pool_start(struct mount *mount, struct worker_pool **ret_pool)
 	pool->over_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	pthread_mutex_init(&pool->lock, NULL);
 	pthread_cond_init(&pool->ended, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&pool->parked, &attr);
-	pthread_condattr_destroy(&attr);
+	pthread_cond_init(&pool->parked, NULL);
 	flags = fcntl(pool->fuse_fd, F_GETFL);
 	leader_settings_init(mount->fs->options.wait, &pool->settings);
 	if (pool->stop_fd < 0 || pool->over_fd < 0 || flags < 0 ||
 		fcntl(pool->fuse_fd, F_SETFL, flags | O_NONBLOCK) < 0) {
 		err = -errno;
 	} else {
+		pool->post = (struct guard_post){ .look = look, .arg = pool };
+		guard_add(mount->fs->guard, &pool->post);
 		pthread_mutex_lock(&pool->lock);
 		err = start_worker(pool);
 		pthread_mutex_unlock(&pool->lock);
@@ -454,7 +449,7 @@ void worker_pool_stop(struct worker_pool *pool)
 {
 	atomic_store(&pool->stopping, true);
 	eventfd_write(pool->stop_fd, 1);
-	pthread_mutex_lock(&pool->lock);
+	lock_pool(pool);
 	pthread_cond_broadcast(&pool->parked);
 	pthread_mutex_unlock(&pool->lock);
 }
@@ -465,6 +460,7 @@ void worker_pool_free(struct worker_pool *pool)
 	while (pool->running > 0)
 		pthread_cond_wait(&pool->ended, &pool->lock);
 	pthread_mutex_unlock(&pool->lock);
+	guard_remove(pool->mount->fs->guard, &pool->post);
 	if (pool->stop_fd >= 0)
 		close(pool->stop_fd);
 	if (pool->over_fd >= 0)

@@ -6,12 +6,13 @@
  * next. They wait by epoll with EPOLLEXCLUSIVE, so that a request wakes one of them, and all can be woken to stop.
  *
  * While all requests come from one thread, one worker serves them, the leader (leader.h); the others are parked, so that
- * no request wakes two. One of these is the guard: it looks after the leader every GUARD_NS for as long as requests come,
- * and when one has been left waiting for so long, because the leader is held up or not given a processor, all workers
- * wait for requests again.
+ * no request wakes two. When one has been left waiting for long, because the leader is held up or not given a processor, a
+ * guard (guard.h) has all workers wait for requests again.
  */
 #ifndef FSTAPE_WORKER_H
 #define FSTAPE_WORKER_H
+
+#include <pthread.h>
 
 #include "fs.h"
 
@@ -42,12 +43,14 @@ void *worker_buffer(void);
 /* The request asks that set-id bits be cleared, as its caller lacks CAP_FSETID. */
 bool worker_kill_suidgid(void);
 
-/* Around each answer to the kernel, by whichever thread gives it. */
+/* Before each answer to the kernel, by whichever thread gives it. */
 void worker_before_reply(void);
-void worker_after_reply(void);
 
-/* Starts a thread that serves requests: detached, without signals. 0 or -errno. */
-int worker_thread_start(void *(*thread_main)(void *), void *arg);
+/* Before a thread is started, which is not to inherit where, and how urgently, this one waits (leader.h). */
+void worker_at_rest(void);
+
+/* Starts a thread without signals; detached if `ret_thread` is NULL. 0 or -errno. */
+int worker_thread_start(void *(*thread_main)(void *), void *arg, pthread_t *ret_thread);
 
 /* Frees what a thread keeps for itself. */
 void worker_thread_end(void);
