@@ -12,7 +12,10 @@
 
 #include "cred.h"
 #include "fuse_abi.h"
+#include "giveway.h"
+#include "lanes.h"
 #include "mount.h"
+#include "priority.h"
 #include "recorder.h"
 #include "worker.h"
 
@@ -40,6 +43,7 @@ struct ring {
 	unsigned int n_queues, spare;
 	unsigned int most; /* threads of a queue that are not waiting for a deferred answer */
 	struct queue *queues;
+	struct lanes *lanes; /* one for each queue; NULL: no giving way */
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* an answer has come, a thread has ended, or it is time to stop */
 	struct entry *entries;
@@ -64,6 +68,7 @@ struct entry {
 	_Atomic uint64_t unique; /* likewise, 0: none */
 	_Atomic bool answered;
 	uint64_t commit_id;
+	struct giveway give;
 };
 
 #define MEMORY_SIZE (2 * PAGE + WORKER_BUFFER_SIZE)
@@ -276,6 +281,7 @@ static bool handle(struct entry *entry)
 	const struct fuse_in_header *in = (const void *)entry->header->in_out;
 	uint32_t payload = entry->header->ring_ent_in_out.payload_sz;
 	size_t arg = in->len - sizeof(*in) - payload;
+	pid_t client = (pid_t)in->pid; /* the answer will be where this is */
 	char *request;
 	bool answered;
 
@@ -294,6 +300,8 @@ static bool handle(struct entry *entry)
 	worker_handle(entry->ring->mount, request, in->len);
 	entry->opcode = 0;
 	answered = atomic_load(&entry->answered) || wait_for_answer(entry, queue);
+	if (entry->ring->lanes)
+		lanes_answer(entry->ring->lanes, entry->queue, &entry->give, client);
 	atomic_store(&entry->unique, 0);
 	atomic_fetch_add(&queue->idle, 1);
 	return answered;
@@ -352,9 +360,13 @@ static void *thread_main(void *arg)
 	CPU_SET(entry->queue, &processor);
 	sched_setaffinity(0, sizeof(processor), &processor); /* not ours perhaps: then anywhere */
 	cred_thread_init(ring->mount->fs);
+	if (ring->lanes)
+		lanes_join(ring->lanes, entry->queue, &entry->give);
 	mine = entry;
 	serve(entry);
 	mine = NULL;
+	if (ring->lanes)
+		lanes_leave(ring->lanes, entry->queue, &entry->give);
 	worker_thread_end();
 	pthread_mutex_lock(&ring->lock);
 	queue->running--;
@@ -369,8 +381,11 @@ static void *thread_main(void *arg)
 static int start_thread(struct entry *entry)
 {
 	struct queue *queue = &entry->ring->queues[entry->queue];
-	int err = worker_thread_start(thread_main, entry, NULL);
+	int err;
 
+	if (mine)
+		giveway_end(&mine->give); /* which the new one would inherit */
+	err = worker_thread_start(thread_main, entry, NULL);
 	if (err == 0) {
 		if (entry->ring->mount->fs->recorder)
 			recorder_add_writer(entry->ring->mount->fs->recorder);
@@ -383,8 +398,11 @@ static int start_thread(struct entry *entry)
 
 int ring_start(struct ring *ring)
 {
+	enum wait_mode wait = ring->mount->fs->options.wait;
 	int err = 0;
 
+	if ((wait == WAIT_AUTO || wait == WAIT_FOLLOW) && priority_may_be_idle())
+		err = lanes_new(ring->mount->fs->guard, ring->n_queues, &ring->lanes);
 	pthread_mutex_lock(&ring->lock);
 	for (struct entry *entry = ring->entries; entry && err == 0; entry = entry->next)
 		err = start_thread(entry);
@@ -403,6 +421,8 @@ void ring_stop(struct ring *ring)
 	while (ring->threads > 0)
 		pthread_cond_wait(&ring->changed, &ring->lock);
 	pthread_mutex_unlock(&ring->lock);
+	lanes_free(ring->lanes);
+	ring->lanes = NULL;
 }
 
 /* --- answers ------------------------------------------------------------------------------------------------------- */

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+#include "lanes.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base.h"
+#include "canary.h"
+#include "guard.h"
+#include "lone.h"
+#include "priority.h"
+
+#define BAN_NS 20000000
+
+struct lane {
+	struct lone lone;
+	_Atomic bool busy;    /* since the last look */
+	_Atomic bool wanted;  /* there is a lone client */
+	_Atomic bool watched; /* the canary is awake and well */
+	struct canary *canary;
+	int64_t banned_until_ns;
+	struct giveway *members;
+};
+
+struct lanes {
+	pthread_mutex_t lock; /* of the members; the rest is the guard's */
+	struct guard *guard;
+	struct guard_post post;
+	unsigned int count;
+	struct lane lane[];
+};
+
+static void relieve_all(struct lanes *lanes, struct lane *lane)
+{
+	pthread_mutex_lock(&lanes->lock);
+	for (struct giveway *give = lane->members; give; give = give->next)
+		giveway_relieve(give, false);
+	pthread_mutex_unlock(&lanes->lock);
+}
+
+static bool look_at(struct lanes *lanes, unsigned int number, int64_t now_ns, bool last)
+{
+	struct lane *lane = &lanes->lane[number];
+	bool busy = atomic_exchange(&lane->busy, false);
+	bool watch = busy || !last;
+
+	if (!lane->canary && (!atomic_exchange(&lane->wanted, false) || canary_new(number, &lane->canary) < 0))
+		return busy;
+	if (canary_is_starved(lane->canary, now_ns))
+		lane->banned_until_ns = now_ns + BAN_NS;
+	canary_watch(lane->canary, now_ns, watch);
+	watch = watch && now_ns >= lane->banned_until_ns;
+	if (atomic_exchange(&lane->watched, watch) && !watch)
+		relieve_all(lanes, lane);
+	return busy;
+}
+
+static bool look(void *arg, int64_t now_ns, bool last)
+{
+	struct lanes *lanes = arg;
+	bool busy = false;
+
+	for (unsigned int i = 0; i < lanes->count; i++)
+		busy |= look_at(lanes, i, now_ns, last);
+	return busy;
+}
+
+int lanes_new(struct guard *guard, unsigned int count, struct lanes **ret_lanes)
+{
+	struct lanes *lanes = calloc(1, sizeof(*lanes) + count * sizeof(lanes->lane[0]));
+
+	if (!lanes)
+		return -ENOMEM;
+	lanes->guard = guard;
+	lanes->count = count;
+	lanes->post = (struct guard_post){ .look = look, .arg = lanes };
+	pthread_mutex_init(&lanes->lock, NULL);
+	guard_add(guard, &lanes->post);
+	*ret_lanes = lanes;
+	return 0;
+}
+
+void lanes_free(struct lanes *lanes)
+{
+	if (!lanes)
+		return;
+	guard_remove(lanes->guard, &lanes->post);
+	for (unsigned int i = 0; i < lanes->count; i++)
+		canary_free(lanes->lane[i].canary);
+	pthread_mutex_destroy(&lanes->lock);
+	free(lanes);
+}
+
+void lanes_join(struct lanes *lanes, unsigned int lane, struct giveway *give)
+{
+	priority_set_idle(0, false); /* who started it may have been giving way */
+	giveway_init(give);
+	pthread_mutex_lock(&lanes->lock);
+	give->next = lanes->lane[lane].members;
+	lanes->lane[lane].members = give;
+	pthread_mutex_unlock(&lanes->lock);
+}
+
+void lanes_leave(struct lanes *lanes, unsigned int lane, struct giveway *give)
+{
+	struct giveway **at = &lanes->lane[lane].members;
+
+	giveway_end(give);
+	pthread_mutex_lock(&lanes->lock);
+	while (*at != give)
+		at = &(*at)->next;
+	*at = give->next;
+	pthread_mutex_unlock(&lanes->lock);
+}
+
+/*
+ * The guard is looked at last: it says that it sleeps before it looks who gives way, so one of the two sees the other.
+ */
+void lanes_answer(struct lanes *lanes, unsigned int number, struct giveway *give, pid_t tid)
+{
+	struct lane *lane = &lanes->lane[number];
+
+	if (lone_note(&lane->lone, tid) < LONE) {
+		giveway_end(give);
+		return;
+	}
+	if (!atomic_load_explicit(&lane->busy, memory_order_relaxed))
+		atomic_store(&lane->busy, true);
+	if (atomic_load(&lane->watched)) {
+		giveway_begin(give);
+	} else {
+		giveway_end(give);
+		atomic_store_explicit(&lane->wanted, true, memory_order_relaxed);
+	}
+	guard_wake(lanes->guard);
+}
