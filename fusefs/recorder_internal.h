@@ -5,6 +5,8 @@
 
 #include <pthread.h>
 
+#include "giveway.h"
+#include "guard.h"
 #include "loader.h"
 #include "loss.h"
 #include "recorder.h"
@@ -13,6 +15,18 @@
 
 #define RECORDER_BATCH 20000
 #define RECORDER_SPARE_SEGMENTS 3
+
+/* The loader's, which is idle for as long as the processors have time for it. */
+struct loader_priority {
+	struct giveway give;
+	bool may_be_idle;
+	_Atomic bool at_work; /* and perhaps in possession of what others need */
+	clockid_t clock; /* its processor time */
+	struct guard *guard;
+	struct guard_post post;
+	int64_t seen_cpu_ns, seen_ns; /* by the guard */
+	_Atomic int64_t ordinary_until_ns; /* CLOCK_MONOTONIC */
+};
 
 struct recorder {
 	struct trace *trace;
@@ -30,9 +44,7 @@ struct recorder {
 	pthread_mutex_t lock;	 /* of stop */
 	pthread_cond_t wake;
 	bool stop;
-	bool may_be_idle; /* the loader's priority */
-	_Atomic bool idle_priority; /* it is idle: only then is loader_tid looked at by others */
-	pid_t loader_tid;
+	struct loader_priority priority;
 	uint64_t seen_requests; /* at the loader's last look */
 	int64_t at_work_ns;	/* the run's time when there were new ones */
 	int64_t loaded_ns;	/* the run's time when it had loaded all there was */

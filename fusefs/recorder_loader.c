@@ -12,6 +12,8 @@
 #define ANCHOR_PERIOD_NS (5 * NSEC_PER_SEC)
 #define PAUSE_NS (200 * 1000000LL)
 #define LAZY_NS (2 * NSEC_PER_SEC) /* what programs do is in the database that much later at most, when it keeps up */
+#define STARVED_NS (3 * GUARD_NS)
+#define ORDINARY_NS NSEC_PER_SEC /* after the loader was found to be kept from the processors */
 #define BUSY_WORTH_SAYING_NS (3 * NSEC_PER_SEC)
 
 /* The part of the spool that is in use: in quarters of its limit. */
@@ -36,18 +38,52 @@ static bool may_wait(struct recorder *recorder)
 }
 
 /*
- * Idle priority while there is room, the ordinary one when the spool fills up faster than it is emptied. Always the
- * ordinary one where there is no way back to it: an idle loader may get nowhere, and workers wait for it.
+ * Idle priority while there is room, the ordinary one when the spool fills up faster than it is emptied, or somebody
+ * keeps the loader from the processors. Always the ordinary one where there is no way back to it: an idle loader may get
+ * nowhere, and workers wait for it.
  */
-static void set_priority(struct recorder *recorder, bool idle)
+static void set_priority(struct loader_priority *priority, bool idle)
 {
-	if (recorder->may_be_idle && atomic_exchange(&recorder->idle_priority, idle) != idle)
-		priority_set_idle(recorder->loader_tid, idle);
+	if (idle && priority->may_be_idle && clock_ns(CLOCK_MONOTONIC) >= atomic_load(&priority->ordinary_until_ns))
+		giveway_begin(&priority->give);
+	else
+		giveway_end(&priority->give);
+}
+
+/*
+ * At work and given no processor: others may be waiting for a lock that it holds, the spool's or the kernel's of our memory.
+ * One that waits for the disk looks the same, and does not mind.
+ */
+static bool look(void *arg, int64_t now_ns, bool)
+{
+	struct loader_priority *priority = arg;
+	int64_t cpu_ns;
+
+	if (!atomic_load(&priority->at_work)) {
+		priority->seen_ns = now_ns;
+		return false;
+	}
+	cpu_ns = clock_ns(priority->clock);
+	if (cpu_ns != priority->seen_cpu_ns) {
+		priority->seen_cpu_ns = cpu_ns;
+		priority->seen_ns = now_ns;
+	} else if (now_ns - priority->seen_ns > STARVED_NS) {
+		atomic_store(&priority->ordinary_until_ns, now_ns + ORDINARY_NS);
+		giveway_relieve(&priority->give, false);
+	}
+	return true;
+}
+
+static void set_at_work(struct loader_priority *priority, bool at_work)
+{
+	atomic_store(&priority->at_work, at_work);
+	if (at_work)
+		guard_wake(priority->guard);
 }
 
 void recorder_press_loader(struct recorder *recorder)
 {
-	set_priority(recorder, false);
+	giveway_relieve(&recorder->priority.give, false);
 	pthread_cond_signal(&recorder->wake);
 }
 
@@ -95,7 +131,7 @@ static int64_t load(struct recorder *recorder)
 	int64_t total = 0, got;
 
 	do {
-		set_priority(recorder, quarters_used(recorder) < 3);
+		set_priority(&recorder->priority, quarters_used(recorder) < 3);
 		pthread_mutex_lock(&recorder->db_lock);
 		got = loader_step(&recorder->loader, RECORDER_BATCH);
 		if (got >= 0 && recorder_now(recorder) - recorder->last_anchor_ns > ANCHOR_PERIOD_NS)
@@ -117,8 +153,10 @@ static bool wait_for_work(struct recorder *recorder, int64_t period_ns)
 	bool stop;
 
 	pthread_mutex_lock(&recorder->lock);
+	set_at_work(&recorder->priority, false);
 	if (!recorder->stop)
 		pthread_cond_timedwait(&recorder->wake, &recorder->lock, &ts);
+	set_at_work(&recorder->priority, true);
 	stop = recorder->stop;
 	pthread_mutex_unlock(&recorder->lock);
 	return !stop;
@@ -148,8 +186,11 @@ static void *loader_main(void *arg)
 	bool rested = false;
 
 	pthread_setname_np(pthread_self(), "loader");
-	recorder->loader_tid = gettid();
-	set_priority(recorder, true);
+	giveway_init(&recorder->priority.give);
+	pthread_getcpuclockid(pthread_self(), &recorder->priority.clock);
+	guard_add(recorder->priority.guard, &recorder->priority.post);
+	set_at_work(&recorder->priority, true);
+	set_priority(&recorder->priority, true);
 	while (wait_for_work(recorder, period)) {
 		bool lazy = !recorder->load_at_end && may_wait(recorder);
 		bool at_work = lazy;
@@ -178,7 +219,8 @@ int recorder_start(struct recorder *recorder)
 	sigdelset(&all, SIGBUS); /* busguard.h */
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	trace_set_busy_timeout(recorder->trace, 200);
-	recorder->may_be_idle = priority_may_be_idle();
+	recorder->priority.may_be_idle = priority_may_be_idle();
+	recorder->priority.post = (struct guard_post){ .look = look, .arg = &recorder->priority };
 	err = pthread_create(&recorder->thread, NULL, loader_main, recorder);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (err)
@@ -191,10 +233,13 @@ void recorder_stop_loader(struct recorder *recorder)
 {
 	if (!recorder->started)
 		return;
+	atomic_store(&recorder->priority.ordinary_until_ns, INT64_MAX); /* whoever ends the mount waits for it */
+	giveway_relieve(&recorder->priority.give, false);
 	pthread_mutex_lock(&recorder->lock);
 	recorder->stop = true;
 	pthread_cond_signal(&recorder->wake);
 	pthread_mutex_unlock(&recorder->lock);
 	pthread_join(recorder->thread, NULL);
+	guard_remove(recorder->priority.guard, &recorder->priority.post);
 	recorder->started = false;
 }

@@ -102,6 +102,7 @@ int recorder_open(struct fs *fs, struct recorder **ret_recorder)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&recorder->wake, &attr);
 	pthread_condattr_destroy(&attr);
+	recorder->priority.guard = fs->guard;
 	recorder->drop = fs->options.overflow == OVERFLOW_DROP;
 	recorder->load_at_end = fs->options.load == LOAD_END;
 	recorder->max_db = (int64_t)fs->options.max_db;

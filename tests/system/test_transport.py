@@ -15,6 +15,7 @@ import pytest
 
 from harness import (FSTAPE, FSTAPEFS, SLOW, Database, StartFailed, check_truths, git, make_repository, mountpoints, run,
                      wait_until)
+from test_workers import among_busy_programs, idle_after_a_lone_client
 
 PARAMETER = pathlib.Path("/sys/module/fuse/parameters/enable_uring")
 
@@ -112,6 +113,15 @@ def test_those_who_wait_for_a_lock_hold_up_nobody(on, box):
         for locker in lockers[1:]:
             assert locker.wait(20 * SLOW) == 0
     check_truths(mount.db())
+
+
+@pytest.mark.parametrize("wait", ["auto", "pool"])
+def test_among_busy_programs(on, box, wait):
+    among_busy_programs(box, transport="uring", wait=wait)
+
+
+def test_idle_after_a_lone_client(on, box):
+    idle_after_a_lone_client(box, transport="uring")
 
 
 def test_the_end_with_files_open_and_locks_waited_for(on, box):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The daemon's workers: a lone client is served by one of them, and nobody has to wait for that one."""
 import os
+import pathlib
 import subprocess
 import sys
 import time
@@ -23,6 +24,27 @@ print("ready", flush=True)
 sys.stdin.readline()
 os.write(fd, b"y")
 print("written", flush=True)
+"""
+
+
+# Alone for a while, then next to busy programs for 3 s: prints the longest that one request took.
+AMONG_BUSY = """
+import os, subprocess, sys, time
+def longest(seconds):
+    most, until = 0, time.monotonic() + seconds
+    while time.monotonic() < until:
+        start = time.monotonic()
+        os.lstat(sys.argv[1])
+        most = max(most, time.monotonic() - start)
+    return most
+longest(0.5)
+busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * os.cpu_count())]
+try:
+    print(longest(3))
+finally:
+    for one in busy:
+        one.kill()
+        one.wait()
 """
 
 
@@ -70,7 +92,7 @@ def test_leader_held_up(box, wait):
     box.recorded(action, cache="never", allow_other=True, wait=wait)
 
 
-def test_idle_after_a_lone_client(box):
+def idle_after_a_lone_client(box, **options):
     """However a worker waits for a lone client's next request: when none comes, it sleeps."""
     def action(mnt):
         path = os.path.join(mnt, "file")
@@ -79,4 +101,43 @@ def test_idle_after_a_lone_client(box):
         pid = box.mounts[0].pid
         wait_until(lambda: used_in_a_second(pid) < 0.05 * SLOW, what="the daemon asleep, the loader too")
         client.communicate("\n")
-    box.recorded(action, cache="never", allow_other=True)
+    box.recorded(action, cache="never", allow_other=True, **options)
+
+
+def test_idle_after_a_lone_client(box):
+    idle_after_a_lone_client(box)
+
+
+def runs_and_waits(task):
+    """Whether a thread wants a processor, and how long it has had one, ns."""
+    return (task / "stat").read_text().rsplit(")", 1)[1].split()[0] == "R", (task / "schedstat").read_text().split()[0]
+
+
+def longest_without_processor(task, client):
+    """While the client runs: for how long the thread wanted a processor and was not given one, s."""
+    most, since, before = 0, None, None
+    while client.poll() is None:
+        wants, used = runs_and_waits(task)
+        now = time.monotonic()
+        since = since if wants and since and used == before else now
+        before, most = used, max(most, now - since)
+        time.sleep(0.02)
+    return most
+
+
+def among_busy_programs(box, **options):
+    """Who serves a lone client, and who stores what it does, are of idle priority; somebody sees to it that they get on."""
+    def action(mnt):
+        path = os.path.join(mnt, "file")
+        open(path, "w").close()
+        tasks = pathlib.Path(f"/proc/{box.mounts[0].pid}/task").iterdir()
+        loader = next(task for task in tasks if (task / "comm").read_text() == "loader\n")
+        client = subprocess.Popen([sys.executable, "-c", AMONG_BUSY, path], stdout=subprocess.PIPE, text=True)
+        assert longest_without_processor(loader, client) < 1 * SLOW
+        assert float(client.communicate()[0]) < 3 * SLOW
+    box.recorded(action, cache="never", allow_other=True, **options)
+
+
+@pytest.mark.parametrize("wait", ["auto", "pool", "follow"])
+def test_among_busy_programs(box, wait):
+    among_busy_programs(box, wait=wait)
