@@ -15,14 +15,15 @@ FLAGS = ["-O2", "-D_FILE_OFFSET_BITS=64", "-DHAVE_UTIMENSAT", "-DHAVE_POSIX_FALL
 class Tools:
     """Programs that peers need; what has to be compiled is compiled once."""
 
-    def __init__(self, build, work, options):
+    def __init__(self, build, work, options, examples=EXAMPLES):
         self.fstapefs = build / "fusefs" / "fstapefs"
         self.work = work
         self.options = options
+        self.examples = pathlib.Path(examples)
 
     def example(self, name):
         program = self.work / pathlib.Path(name).stem
-        source = pathlib.Path(EXAMPLES, name)
+        source = self.examples / name
         if not program.exists():
             compiler = ["c++", "-std=c++20", "-DHAVE_STRUCT_STAT_ST_ATIM=1"] if source.suffix == ".cc" else ["cc"]
             flags = subprocess.run(["pkg-config", "--cflags", "--libs", "fuse3"], capture_output=True, text=True,
@@ -50,8 +51,8 @@ class Peer:
                                            check=False).returncode:
             return f"it takes libfuse {self.libfuse}"
         if self.needs.endswith((".c", ".cc")):
-            if not pathlib.Path(EXAMPLES, self.needs).exists():
-                return f"{EXAMPLES}/{self.needs} is not there (package libfuse3-dev)"
+            if not (tools.examples / self.needs).exists():
+                return f"{tools.examples}/{self.needs} is not there (package libfuse3-dev; or --examples)"
             tools.example(self.needs)
         elif self.needs and not shutil.which(self.needs):
             return f"{self.needs} is not installed"
