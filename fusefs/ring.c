@@ -297,6 +297,8 @@ static bool handle(struct entry *entry)
 	atomic_store_explicit(&entry->answered, false, memory_order_relaxed);
 	atomic_store(&entry->unique, in->unique);
 	entry->opcode = in->opcode;
+	if (entry->ring->lanes && worker_is_long(request, in->len))
+		giveway_end(&entry->give); /* until it answers */
 	worker_handle(entry->ring->mount, request, in->len);
 	entry->opcode = 0;
 	answered = atomic_load(&entry->answered) || wait_for_answer(entry, queue);

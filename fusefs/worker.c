@@ -48,6 +48,8 @@ struct worker_pool {
 	struct giveway *members; /* of all workers; under the lock */
 };
 
+#define LONG_IO 32768 /* bytes that take longer than the way to another processor */
+
 static _Thread_local char *buffer;
 static _Thread_local bool kill_suidgid;
 static _Thread_local struct leader *mine;
@@ -127,6 +129,26 @@ static bool wants_kill(const void *request, size_t size)
 	}
 }
 
+bool worker_is_long(const void *request, size_t size)
+{
+	const struct fuse_in_header *in = request;
+	const struct fuse_read_in *arg = (const void *)(in + 1);
+
+	switch (in->opcode) {
+	case FUSE_WRITE:
+		return size > LONG_IO;
+	case FUSE_READ:
+		return size >= sizeof(*in) + sizeof(*arg) && arg->size > LONG_IO;
+	case FUSE_FSYNC:
+	case FUSE_FSYNCDIR:
+	case FUSE_FALLOCATE:
+	case FUSE_COPY_FILE_RANGE:
+		return true;
+	default:
+		return false;
+	}
+}
+
 void worker_handle(struct mount *mount, void *request, size_t size)
 {
 	struct fuse_buf buf = { .mem = request, .size = size };
@@ -168,7 +190,7 @@ static void end_lead(struct worker_pool *pool)
 }
 
 /* Keeps count of who asks, and lets this worker take the lead or give it up. */
-static void note_client(struct worker_pool *pool, const char *mem)
+static void note_client(struct worker_pool *pool, const char *mem, size_t size)
 {
 	const struct fuse_in_header *in = (const void *)mem;
 	pid_t tid = (pid_t)in->pid;
@@ -191,6 +213,8 @@ static void note_client(struct worker_pool *pool, const char *mem)
 	if (!leads)
 		return;
 	leader_received(mine, tid, in->opcode != FUSE_READ && in->opcode != FUSE_FLUSH);
+	if (worker_is_long(mem, size))
+		giveway_end(leader_giveway(mine)); /* until it answers */
 	guard_wake(pool->mount->fs->guard);
 }
 
@@ -248,7 +272,7 @@ static ssize_t receive(struct worker_pool *pool, void *mem)
 
 static void handle(struct worker_pool *pool, void *mem, size_t size)
 {
-	note_client(pool, mem);
+	note_client(pool, mem, size);
 	session_note_request(pool->mount->session, mem, size);
 	worker_handle(pool->mount, mem, size);
 }

@@ -29,6 +29,12 @@ int worker_pool_fd(const struct worker_pool *pool);
 /* Has libfuse handle a request, however it came; by any thread that cred_thread_init() has been called in. */
 void worker_handle(struct mount *mount, void *request, size_t size);
 
+/*
+ * Whether a request takes long enough that it is not to be handled at idle priority: meanwhile the scheduler takes the processor for
+ * a free one, and gives it to others, though there may be one that is.
+ */
+bool worker_is_long(const void *request, size_t size);
+
 /* Requests taken up are still answered; then the workers end. Does not wait for them. */
 void worker_pool_stop(struct worker_pool *pool);
 
