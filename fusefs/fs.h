@@ -13,7 +13,9 @@
  *   readahead.c threads that look at what an opened directory holds, when asked for
  *   recorder.c  events -> spool -> database
  *   mount.c     a connection to the kernel: session.c has what is agreed with it, worker.c the threads that read
- *               its requests
+ *               its requests, ring.c those that take them from io_uring
+ *   leader.c    how a worker waits for a lone client's requests, and lanes.c how those of io_uring do; guard.c sees
+ *               to it that nobody has to wait for them, or for the loader
  */
 #ifndef FSTAPE_FS_H
 #define FSTAPE_FS_H
