@@ -65,12 +65,32 @@ static int load(const struct context *context, const struct compare_options *opt
 	return err;
 }
 
-static void warn_of_partial(const struct context *context, const struct compare *compare)
+/* What makes runs differ without being what they are compared by; without memory for it, the table is still right. */
+static void warn_of_ways(const struct context *context, const int64_t *runs, size_t count)
 {
+	struct strbuf auto_strbuf text = {};
+
+	if (run_describe_ways(context->trace, runs, count, &text) == 0 && text.len && !text.failed)
+		log_msg("%s", text.buf);
+}
+
+static void warn_of_runs(const struct context *context, const struct compare *compare)
+{
+	auto_free int64_t *runs = NULL;
+	size_t count = 0;
+
+	for (size_t i = 0; i < compare->count; i++)
+		count += compare->groups[i].count;
+	runs = calloc(count ?: 1, sizeof(*runs));
+	count = 0;
 	for (size_t i = 0; i < compare->count; i++) {
-		for (size_t j = 0; j < compare->groups[i].count; j++)
+		for (size_t j = 0; j < compare->groups[i].count; j++) {
 			run_check(context->trace, compare->groups[i].runs[j].id);
+			if (runs)
+				runs[count++] = compare->groups[i].runs[j].id;
+		}
 	}
+	warn_of_ways(context, runs, count);
 }
 
 static int print_table(
@@ -104,7 +124,7 @@ static int run_compare(struct context *context)
 
 	if (err < 0)
 		return err;
-	warn_of_partial(context, &compare);
+	warn_of_runs(context, &compare);
 	if (options->operations)
 		err = print_table(context, &compare, compare_ops_table);
 	else if (options->rounds)

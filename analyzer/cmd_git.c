@@ -27,7 +27,7 @@ static const struct {
 };
 
 /* What the run was, in a line or two; and on standard error what of git's story is missing. */
-static int print_head(const struct git_part *part)
+static int print_head(const struct git_part *part, const struct run_info *run)
 {
 	static const struct table_heading headings[] = {
 		{ "run", NULL, COLUMN_INT },
@@ -52,7 +52,10 @@ static int print_head(const struct git_part *part)
 		return context_trace_error(part->context, err, "cannot read the run");
 	if (trace_column_text(stmt, 0))
 		log_msg("run %" PRId64 ": %s", view->run, trace_column_text(stmt, 0));
-	if (!view->attributed && view->count)
+	if (!view->attributed && view->count && !run->finished)
+		log_msg("run %" PRId64 ": what git was doing is known when the recording has ended; until then all operations"
+			" stand together", view->run);
+	else if (!view->attributed && view->count)
 		log_msg("run %" PRId64 ": its operations are not attributed yet; 'fstape recover %s' does it", view->run,
 			part->context->args[0]);
 	else if (!view->commands && view->count)
@@ -73,17 +76,22 @@ static int show_run(struct context *context, int64_t run, bool first)
 	const struct git_options *options = context->options;
 	struct git_view *view;
 	struct git_part part = { .context = context, .text = context->format == TABLE_TEXT };
-	int err = run_check(context->trace, run);
+	struct run_info info;
+	int err = run_load(context->trace, run, &info);
 
 	if (err < 0)
 		return context_trace_error(context, err, "cannot read the run");
+	run_warn(&info);
 	err = git_view_make(context->trace, run, &view);
-	if (err < 0)
+	if (err < 0) {
+		run_free(&info);
 		return context_trace_error(context, err, "cannot read the operations");
+	}
 	part.view = view;
 	if (part.text && !first)
 		putchar('\n');
-	err = print_head(&part);
+	err = print_head(&part, &info);
+	run_free(&info);
 	if (err == 0 && part.text && !view->count)
 		printf("no operations were recorded\n");
 	for (size_t i = 0; i < ARRAY_SIZE(parts) && err == 0; i++)

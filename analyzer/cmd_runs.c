@@ -4,6 +4,7 @@
 
 #include "base.h"
 #include "command.h"
+#include "run.h"
 
 /* One row of the list: what it is called, and how it is shown. */
 struct field {
@@ -17,13 +18,11 @@ struct field {
 static const struct field fields[] = {
 	{ "id", "id", NULL, COLUMN_INT },
 	{ "label", "label", NULL, COLUMN_TEXT },
-	{ "state || CASE WHEN state IN ('done', 'recovered') AND (clean_end IS NOT 1 OR dropped > 0)"
-	  " THEN ', partial' ELSE '' END || coalesce(', ' || nullif(modes, ''), '')",
+	{ "state || iif(state IN ('done', 'recovered') AND NOT " RUN_COMPLETE_SQL ", ', partial', '')"
+	  " || coalesce(', ' || nullif(modes, ''), '') || iif(transport = 'uring', ', io_uring', '')",
 		"state", "state", COLUMN_TEXT, COLUMN_TEXT_ONLY },
 	{ "state", "state", NULL, COLUMN_TEXT, COLUMN_DATA_ONLY },
-	{ "state = 'native' OR"
-	  " (clean_end IS 1 AND state IN ('done', 'recovered') AND coalesce(dropped, 0) = 0)",
-		"complete", NULL, COLUMN_BOOL, COLUMN_DATA_ONLY },
+	{ RUN_COMPLETE_SQL, "complete", NULL, COLUMN_BOOL, COLUMN_DATA_ONLY },
 	{ "source", "source", NULL, COLUMN_TEXT },
 	{ "fs_type", "fs_type", "fs", COLUMN_TEXT },
 	{ "CASE WHEN state <> 'native'"
@@ -39,6 +38,7 @@ static const struct field fields[] = {
 	{ "cache", "cache", NULL, COLUMN_TEXT, COLUMN_DATA_ONLY },
 	{ "modes", "modes", NULL, COLUMN_TEXT, COLUMN_DATA_ONLY },
 	{ "transport", "transport", NULL, COLUMN_TEXT, COLUMN_DATA_ONLY },
+	{ "wait", "wait", NULL, COLUMN_TEXT, COLUMN_DATA_ONLY },
 	{ "workload", "workload", NULL, COLUMN_TEXT, COLUMN_DATA_ONLY },
 	{ "target", "target", NULL, COLUMN_TEXT, COLUMN_DATA_ONLY },
 	{ "round", "round", NULL, COLUMN_INT, COLUMN_DATA_ONLY },
@@ -131,8 +131,8 @@ const struct command cmd_runs = {
 		   "directory is mounted, 'finishing' while the rest is"
 		   " loaded, 'done', or 'recovered' when the recorder died and 'fstape recover' completed "
 		   "the run; a run that"
-		   " misses operations is marked as partial, and one in a mode that keeps requests from being recorded"
-		   " with that mode.",
+		   " misses operations is marked as partial, one in a mode that keeps requests from being recorded"
+		   " with that mode, and one whose requests came through io_uring with that.",
 	.trace = NEED_TRACE_READ,
 	.flags = COMMAND_RUN | COMMAND_FORMAT,
 	.min_args = 1,

@@ -6,6 +6,7 @@
 
 #include "base.h"
 #include "compare_relate.h"
+#include "run.h"
 #include "statistics.h"
 
 /* A run without a workload can be compared as well, when it is asked for by name: each is a target of its
@@ -16,8 +17,7 @@
 	" real_ns, user_ns, sys_ns, requests, daemon_user_ns + daemon_sys_ns, coalesce(caches, ''),"         \
 	" CASE WHEN json_valid(setup) THEN coalesce(json_extract(setup, '$.device'), '') ELSE '' END,"       \
 	" CASE dir_readahead WHEN 0 THEN 'off' ELSE coalesce(dir_readahead, '') END,"     \
-	" state = 'native' OR (state IN ('done', 'recovered') AND clean_end IS 1 AND coalesce(dropped, 0) = 0)"  \
-	" FROM run "
+	" " RUN_COMPLETE_SQL " FROM run "
 
 const char *const compare_factor_names[COMPARE_FACTORS] = {
 	[BY_FS] = "fs",

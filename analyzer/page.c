@@ -37,20 +37,35 @@ static void write_title(const struct page *page, size_t count)
 		count == 1 ? "" : "s", FSTAPE_VERSION, format_time(clock_ns(CLOCK_REALTIME), true, now));
 }
 
+static int write_warning_text(const struct page *page, const char *title, const struct strbuf *text)
+{
+	if (text->failed)
+		return -ENOMEM;
+	if (!text->len)
+		return 0;
+	fprintf(page->out, "<p class=\"warning\" role=\"alert\"><strong>%s:</strong> ", title);
+	html_str(page->out, text->buf);
+	fputs("</p>\n", page->out);
+	return 0;
+}
+
 static int write_warning(const struct page *page, const struct run_info *run, const char *title,
 	void (*describe)(const struct run_info *, struct strbuf *))
 {
 	struct strbuf auto_strbuf text = {};
 
 	describe(run, &text);
-	if (text.failed)
-		return -ENOMEM;
-	if (!text.len)
-		return 0;
-	fprintf(page->out, "<p class=\"warning\" role=\"alert\"><strong>%s:</strong> ", title);
-	html_str(page->out, text.buf);
-	fputs("</p>\n", page->out);
-	return 0;
+	return write_warning_text(page, title, &text);
+}
+
+static int write_ways(const struct page *page, const int64_t *runs, size_t count)
+{
+	struct strbuf auto_strbuf text = {};
+	int err = run_describe_ways(page->trace, runs, count, &text);
+
+	if (err < 0 || text.failed)
+		return err ?: -ENOMEM;
+	return write_warning_text(page, "Transport", &text);
 }
 
 /* What is missing is said before any number. */
@@ -64,12 +79,12 @@ static int write_warnings(const struct page *page, const int64_t *runs, size_t c
 			return err;
 		err = write_warning(page, &run, "Incomplete", run_describe_gaps);
 		err = err ?: write_warning(page, &run, "Not recorded", run_describe_modes);
-		err = err ?: write_warning(page, &run, "Not known", run_describe_times);
+		err = err ?: write_warning(page, &run, "Transport", run_describe_transport);
 		run_free(&run);
 		if (err < 0)
 			return err;
 	}
-	return 0;
+	return write_ways(page, runs, count);
 }
 
 static void write_run_title(const struct page *page, const struct page_run *run)

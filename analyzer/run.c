@@ -2,10 +2,13 @@
 #include "run.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base.h"
 #include "mode.h"
+#include "spool.h"
+#include "table.h"
 
 static char *copy_text(const struct trace_stmt *stmt, int column)
 {
@@ -14,12 +17,20 @@ static char *copy_text(const struct trace_stmt *stmt, int column)
 	return text ? strdup(text) : NULL;
 }
 
+/* A recorder has its spool locked. */
+static bool is_recorded_now(const struct trace *trace, int64_t id)
+{
+	auto_free char *root = trace_spool_root(trace_path(trace)), *dir = NULL;
+
+	return root && asprintf(&dir, "%s/run-%" PRId64, root, id) >= 0 && spool_is_alive(dir);
+}
+
 int run_load(struct trace *trace, int64_t id, struct run_info *ret_run)
 {
 	struct trace_stmt auto_stmt *stmt = NULL;
 	int err = trace_prepare(trace,
 		"SELECT label, state, note, requests, recorded, dropped, damaged, clean_end, modes,"
-		" command IS NOT NULL AND real_ns IS NULL FROM run WHERE id = ?",
+		" command IS NOT NULL AND real_ns IS NULL, transport, wait, end_ns FROM run WHERE id = ?",
 		&stmt, NULL);
 
 	err = err ?: trace_bind_int(stmt, 1, id);
@@ -36,6 +47,9 @@ int run_load(struct trace *trace, int64_t id, struct run_info *ret_run)
 		.dropped = trace_column_int(stmt, 5),
 		.damaged = trace_column_int(stmt, 6),
 		.modes = copy_text(stmt, 8),
+		.transport = copy_text(stmt, 10),
+		.wait = copy_text(stmt, 11),
+		.end_ns = trace_column_int(stmt, 12),
 	};
 	if (!ret_run->state) {
 		run_free(ret_run);
@@ -45,7 +59,8 @@ int run_load(struct trace *trace, int64_t id, struct run_info *ret_run)
 	ret_run->finished = ret_run->native || strcmp(ret_run->state, "done") == 0 ||
 			    strcmp(ret_run->state, "recovered") == 0;
 	ret_run->clean = ret_run->native || trace_column_int(stmt, 7) == 1;
-	ret_run->untimed = ret_run->finished && trace_column_int(stmt, 9);
+	ret_run->untimed = ret_run->finished && !ret_run->native && trace_column_int(stmt, 9);
+	ret_run->alive = !ret_run->finished && is_recorded_now(trace, id);
 	return 0;
 }
 
@@ -55,6 +70,8 @@ void run_free(struct run_info *run)
 	free(run->state);
 	free(run->note);
 	free(run->modes);
+	free(run->transport);
+	free(run->wait);
 	*run = (struct run_info){};
 }
 
@@ -65,21 +82,47 @@ static void add_name(const struct run_info *run, struct strbuf *text)
 		strbuf_addf(text, " (%s)", run->label);
 }
 
+static void describe_unfinished(const struct run_info *run, struct strbuf *text)
+{
+	if (run->alive)
+		strbuf_addf(text, " is still being %s, so it is partial: numbers are what is in the database by now",
+			strcmp(run->state, "finishing") == 0 ? "loaded" : "recorded");
+	else
+		strbuf_addf(text, " is partial, as it has not ended yet (state '%s'): numbers are what is in the database"
+			" by now; if its recorder has died, 'fstape recover' finishes it", run->state);
+}
+
+/* The keeper unmounts when 'fstape record' is gone (keeper.h); the command is not ours to end. */
+static void describe_untimed(const struct run_info *run, struct strbuf *text)
+{
+	char end[40];
+
+	strbuf_addf(text, "'fstape record' was killed before its command had ended; the recorder's command went on after %s,"
+		" when the recording ends, and what it did from then on, how long it took and how it ended is not known",
+		run->end_ns > 0 ? format_duration(run->end_ns, end) : "that");
+}
+
 void run_describe_gaps(const struct run_info *run, struct strbuf *text)
 {
+	bool missing = !run->clean || run->dropped != 0;
+
 	if (run_complete(run))
 		return;
 	add_name(run, text);
-	if (!run->finished)
-		strbuf_addf(text, " has not ended yet (state '%s'): numbers are what is in the database by now",
-			run->state);
-	else
-		strbuf_addf(text, " is partial: %" PRId64 " of %" PRId64 " requests recorded, %" PRId64 " dropped",
-			run->recorded, run->requests, run->dropped);
-	if (run->finished && run->note)
+	if (!run->finished) {
+		describe_unfinished(run, text);
+		return;
+	}
+	strbuf_addf(text, " is partial: ");
+	if (missing)
+		strbuf_addf(text, "%" PRId64 " of %" PRId64 " requests recorded, %" PRId64 " dropped", run->recorded,
+			run->requests, run->dropped);
+	if (missing && run->note)
 		strbuf_addf(text, "; %s", run->note);
-	if (!run->finished)
-		strbuf_addf(text, "; if its recorder has died, 'fstape recover' finishes it");
+	if (missing && run->untimed)
+		strbuf_addf(text, "; ");
+	if (run->untimed)
+		describe_untimed(run, text);
 }
 
 void run_describe_modes(const struct run_info *run, struct strbuf *text)
@@ -91,19 +134,85 @@ void run_describe_modes(const struct run_info *run, struct strbuf *text)
 	mode_explain(run->modes, text);
 }
 
-void run_describe_times(const struct run_info *run, struct strbuf *text)
+static bool is_uring(const struct run_info *run)
 {
-	if (!run->untimed)
+	return run->transport && strcmp(run->transport, "uring") == 0;
+}
+
+/* How workers wait is a matter of /dev/fuse. */
+static void add_way(const struct run_info *run, struct strbuf *text)
+{
+	strbuf_addf(text, "through %s", is_uring(run) ? "io_uring" : "/dev/fuse");
+	if (!is_uring(run) && run->wait)
+		strbuf_addf(text, " (wait=%s)", run->wait);
+}
+
+void run_describe_transport(const struct run_info *run, struct strbuf *text)
+{
+	if (!is_uring(run))
 		return;
 	add_name(run, text);
-	strbuf_addf(text, ": how long its command took, and how it ended, is not known: 'fstape record' was killed before"
-			" that; what the command did afterwards need not be in the recording");
+	strbuf_addf(text, " got its requests ");
+	add_way(run, text);
+	strbuf_addf(text, ", not /dev/fuse: its times are not those of runs without");
+}
+
+#define WAYS_RUNS 4 /* of each way, named */
+
+/* The runs that came in the way of the first of them that is not `done` yet; 0 when there is none. */
+static size_t add_next_way(const struct run_info *runs, size_t count, bool *done, struct strbuf *text)
+{
+	struct strbuf auto_strbuf way = {};
+	size_t found = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		struct strbuf auto_strbuf other = {};
+
+		if (done[i])
+			continue;
+		add_way(&runs[i], found ? &other : &way);
+		if (found && (!way.buf || !other.buf || strcmp(way.buf, other.buf) != 0))
+			continue;
+		done[i] = true;
+		if (found++ < WAYS_RUNS)
+			strbuf_addf(text, "%s%" PRId64, found > 1 ? ", " : text->len ? "; run " : "run ", runs[i].id);
+	}
+	if (found > WAYS_RUNS)
+		strbuf_addf(text, " and %zu more", found - WAYS_RUNS);
+	if (found)
+		strbuf_addf(text, " %s", way.buf ?: "");
+	return found;
+}
+
+int run_describe_ways(struct trace *trace, const int64_t *ids, size_t count, struct strbuf *text)
+{
+	auto_free struct run_info *runs = calloc(count ?: 1, sizeof(*runs));
+	auto_free bool *done = calloc(count ?: 1, sizeof(*done));
+	struct strbuf auto_strbuf ways = {};
+	size_t mounted = 0, n_ways = 0;
+	int err = runs && done ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < count && err == 0; i++) {
+		err = run_load(trace, ids[i], &runs[mounted]);
+		if (err == 0 && runs[mounted].transport)
+			mounted++;
+		else if (err == 0)
+			run_free(&runs[mounted]);
+	}
+	while (err == 0 && add_next_way(runs, mounted, done, &ways))
+		n_ways++;
+	if (n_ways > 1)
+		strbuf_addf(text, "the runs did not get their requests in the same way, which makes a difference: %s",
+			ways.buf ?: "");
+	for (size_t i = 0; i < mounted; i++)
+		run_free(&runs[i]);
+	return err ?: ways.failed ? -ENOMEM : 0;
 }
 
 void run_warn(const struct run_info *run)
 {
 	void (*const describe[])(const struct run_info *, struct strbuf *) = { run_describe_gaps, run_describe_modes,
-		run_describe_times };
+		run_describe_transport };
 
 	for (size_t i = 0; i < ARRAY_SIZE(describe); i++) {
 		struct strbuf auto_strbuf line = {};
