@@ -19,7 +19,7 @@ int context_print(struct table *table)
 	int err = table_print(table);
 
 	table_free(table);
-	if (err < 0 && err != -EPIPE)
+	if (err < 0 && !ferror(stdout)) /* else main() says why */
 		log_errno(err, "cannot write the result");
 	return err;
 }

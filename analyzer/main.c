@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* main.c - the list of commands, and everything that they have in common around their run functions. */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <locale.h>
 
 #include "base.h"
 #include "command.h"
+#include "sink.h"
 
 extern const struct command cmd_record, cmd_runs, cmd_stats, cmd_git, cmd_query, cmd_report, cmd_export, cmd_compare,
 	cmd_replay, cmd_bench, cmd_recover, cmd_check;
@@ -225,24 +227,35 @@ static int dispatch(char **argv)
 }
 
 /* Output that did not arrive is a failure; a reader that has seen enough (head(1)) is no news. */
-static int finish_stdout(int status)
+static int finish_stdout(struct sink *sink, int status)
 {
-	bool failed = ferror(stdout);
+	char name[PATH_MAX] = "";
+	bool named = readlink("/proc/self/fd/1", name, sizeof(name) - 1) > 0 && name[0] == '/';
+	int err = sink_close(sink, stdout);
 
-	errno = 0;
-	if (fclose(stdout) == 0 && !failed)
+	if (err == 0)
 		return status;
-	if (status == STATUS_OK && errno != EPIPE)
-		log_errno(errno ?: EIO, "cannot write to standard output");
+	if (err != -EPIPE && named)
+		log_errno(err, "cannot write to standard output, %s", name);
+	else if (err != -EPIPE)
+		log_errno(err, "cannot write to standard output");
 	return status ?: STATUS_FAILED;
 }
 
 int main(int argc, char **argv)
 {
+	struct sink sink;
+	FILE *out;
 	int status;
 
 	setlocale(LC_CTYPE, ""); /* widths of what names consist of */
 	log_set_program("fstape");
+	out = sink_open(&sink, STDOUT_FILENO);
+	if (!out) {
+		log_errno(errno, "standard output");
+		return STATUS_FAILED;
+	}
+	stdout = out;
 	status = dispatch(argc ? argv + 1 : argv);
-	return finish_stdout(status);
+	return finish_stdout(&sink, status);
 }

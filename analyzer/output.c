@@ -6,35 +6,39 @@
 #include <sys/stat.h>
 
 #include "base.h"
+#include "sink.h"
 
-/* What `write` did not say: that the file could not take it. */
-static int finish(FILE *out, const char *path, int err)
+/* Takes `fd` over. What `write` does not say is said here: that the file could not take it, and why. */
+static int write_to(int fd, const char *path, int (*write)(FILE *, void *), void *arg)
 {
-	bool failed = ferror(out);
+	struct sink sink;
+	FILE *out = sink_open(&sink, fd);
+	int err, failed;
 
-	if (fclose(out) < 0 && err == 0)
-		return log_errno(errno, "cannot write %s", path);
-	return failed && err != -EINTR ? log_errno(err ?: EIO, "cannot write %s", path) : err;
+	if (!out) {
+		err = log_errno(errno, "cannot write %s", path);
+		close(fd);
+		return err;
+	}
+	err = write(out, arg);
+	failed = ferror(out);
+	if (failed && err != -EINTR)
+		err = 0; /* it is left to us */
+	failed = sink_close(&sink, out);
+	return failed < 0 && err == 0 ? log_errno(failed, "cannot write %s", path) : err;
 }
 
 static int write_regular(const char *path, int (*write)(FILE *, void *), void *arg)
 {
 	auto_free char *temp = NULL;
 	int fd, err;
-	FILE *out;
 
 	if (asprintf(&temp, "%s.new-%d", path, getpid()) < 0)
 		return log_errno(ENOMEM, "%s", path);
 	fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return log_errno(errno, "cannot write %s", path);
-	out = fdopen(fd, "w");
-	if (!out) {
-		err = log_errno(errno, "cannot write %s", path);
-		close(fd);
-	} else {
-		err = finish(out, path, write(out, arg));
-	}
+	err = write_to(fd, path, write, arg);
 	if (err == 0 && rename(temp, path) < 0)
 		err = log_errno(errno, "cannot write %s", path);
 	if (err < 0)
@@ -44,11 +48,11 @@ static int write_regular(const char *path, int (*write)(FILE *, void *), void *a
 
 static int write_special(const char *path, int (*write)(FILE *, void *), void *arg)
 {
-	FILE *out = fopen(path, "we");
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 
-	if (!out)
+	if (fd < 0)
 		return log_errno(errno, "cannot write %s", path);
-	return finish(out, path, write(out, arg));
+	return write_to(fd, path, write, arg);
 }
 
 int output_write(
