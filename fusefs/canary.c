@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "base.h"
 #include "priority.h"
@@ -19,6 +20,7 @@ struct canary {
 	int wake_fd;
 	_Atomic int64_t seen_ns;
 	_Atomic bool on, ending;
+	_Atomic pid_t idle; /* the thread, once it is of idle priority */
 };
 
 static void *canary_main(void *arg)
@@ -32,6 +34,7 @@ static void *canary_main(void *arg)
 	CPU_SET(canary->processor, &processor);
 	sched_setaffinity(0, sizeof(processor), &processor);
 	priority_set_idle(0, true);
+	atomic_store(&canary->idle, gettid());
 	while (!atomic_load(&canary->ending)) {
 		if (!atomic_load(&canary->on)) {
 			eventfd_read(canary->wake_fd, &count);
@@ -69,6 +72,8 @@ void canary_free(struct canary *canary)
 		return;
 	atomic_store(&canary->on, false);
 	atomic_store(&canary->ending, true);
+	if (atomic_load(&canary->idle))
+		priority_set_idle(atomic_load(&canary->idle), false);
 	eventfd_write(canary->wake_fd, 1);
 	pthread_join(canary->thread, NULL);
 	close(canary->wake_fd);

@@ -16,7 +16,7 @@ struct canary;
 /* 0 or -errno. It sleeps. */
 int canary_new(unsigned int processor, struct canary **ret_canary);
 
-/* Waits for it, who may have to wait for the processor. Nothing for NULL. */
+/* Waits for it, at ordinary priority. Nothing for NULL. */
 void canary_free(struct canary *canary);
 
 /* By one thread: it looks at the clock from now on (CLOCK_MONOTONIC), or sleeps. Nothing for what it does already. */

@@ -43,6 +43,7 @@ struct recorder;
 struct fs {
 	struct options options;
 	int source_fd; /* O_RDONLY: of the real directory, opened before anything is mounted over it */
+	cpu_set_t processors; /* that the daemon may use; a thread that keeps to one of them may start others */
 	bool detached;	 /* the mountpoint has been given up already */
 	bool privileged; /* root: callers' identities are taken on, file handles can be opened */
 	struct node_table *nodes;

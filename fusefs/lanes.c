@@ -15,9 +15,9 @@
 struct lane {
 	struct lone lone;
 	_Atomic bool busy;    /* since the last look */
-	_Atomic bool wanted;  /* there is a lone client */
+	_Atomic bool wanted;  /* there has been a lone client: there is a canary, or there cannot be one */
 	_Atomic bool watched; /* the canary is awake and well */
-	struct canary *canary;
+	struct canary *_Atomic canary;
 	int64_t banned_until_ns;
 	struct giveway *members;
 };
@@ -38,19 +38,21 @@ static void relieve_all(struct lanes *lanes, struct lane *lane)
 	pthread_mutex_unlock(&lanes->lock);
 }
 
-static bool look_at(struct lanes *lanes, unsigned int number, int64_t now_ns, bool last)
+static bool look_at(struct lanes *lanes, struct lane *lane, int64_t now_ns, bool last)
 {
-	struct lane *lane = &lanes->lane[number];
+	struct canary *canary = atomic_load(&lane->canary);
 	bool busy = atomic_exchange(&lane->busy, false);
 	bool watch = busy || !last;
 
-	if (!lane->canary && (!atomic_exchange(&lane->wanted, false) || canary_new(number, &lane->canary) < 0))
+	if (!canary)
 		return busy;
-	if (canary_is_starved(lane->canary, now_ns))
+	if (canary_is_starved(canary, now_ns))
 		lane->banned_until_ns = now_ns + BAN_NS;
-	canary_watch(lane->canary, now_ns, watch);
+	canary_watch(canary, now_ns, watch);
 	watch = watch && now_ns >= lane->banned_until_ns;
-	if (atomic_exchange(&lane->watched, watch) && !watch)
+	atomic_store(&lane->watched, watch);
+	/* At every look: one that had seen that it is watched may have been kept from the processor since, and give way now. */
+	if (!watch)
 		relieve_all(lanes, lane);
 	return busy;
 }
@@ -61,7 +63,7 @@ static bool look(void *arg, int64_t now_ns, bool last)
 	bool busy = false;
 
 	for (unsigned int i = 0; i < lanes->count; i++)
-		busy |= look_at(lanes, i, now_ns, last);
+		busy |= look_at(lanes, &lanes->lane[i], now_ns, last);
 	return busy;
 }
 
@@ -113,6 +115,16 @@ void lanes_leave(struct lanes *lanes, unsigned int lane, struct giveway *give)
 	pthread_mutex_unlock(&lanes->lock);
 }
 
+/* Not by the guard: starting a thread takes locks, malloc's among them, that somebody of idle priority may hold. */
+static void make_canary(struct lane *lane, unsigned int processor)
+{
+	struct canary *canary;
+
+	if (!atomic_load_explicit(&lane->wanted, memory_order_relaxed) && !atomic_exchange(&lane->wanted, true) &&
+		canary_new(processor, &canary) == 0)
+		atomic_store(&lane->canary, canary);
+}
+
 /*
  * The guard is looked at last: it says that it sleeps before it looks who gives way, so one of the two sees the other.
  */
@@ -130,7 +142,7 @@ void lanes_answer(struct lanes *lanes, unsigned int number, struct giveway *give
 		giveway_begin(give);
 	} else {
 		giveway_end(give);
-		atomic_store_explicit(&lane->wanted, true, memory_order_relaxed);
+		make_canary(lane, number);
 	}
 	guard_wake(lanes->guard);
 }

@@ -193,7 +193,8 @@ static void follow(struct leader *leader)
 		return;
 	CPU_ZERO(&one);
 	CPU_SET(processor, &one);
-	leader->pinned = sched_setaffinity(0, sizeof(one), &one) == 0;
+	if (sched_setaffinity(0, sizeof(one), &one) == 0)
+		leader->pinned = true; /* else it may still be, to the one before */
 }
 
 void leader_received(struct leader *leader, pid_t tid, bool may_look)

@@ -2,6 +2,7 @@
 /* main.c - fstapefs: from the command line to the mount, and back. */
 #include <malloc.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -291,6 +292,8 @@ static int start(struct fs *fs, struct fuse_args *args)
 	int err, status = EXIT_FAILED;
 
 	fs->privileged = geteuid() == 0;
+	if (sched_getaffinity(0, sizeof(fs->processors), &fs->processors) < 0)
+		CPU_ZERO(&fs->processors); /* more than a cpu_set_t can name: then no thread keeps to one */
 	fs->source_fd = check_source(o->source);
 	if (fs->source_fd < 0)
 		return EXIT_FAILED;

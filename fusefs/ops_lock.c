@@ -2,6 +2,7 @@
 /* ops_lock.c - locks taken, asked about and waited for; lock.h says how they map. */
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -215,6 +216,8 @@ static void *wait_main(void *arg)
 	sigset_t only_wake;
 	int result;
 
+	pthread_setname_np(pthread_self(), "lock");
+	sched_setaffinity(0, sizeof(fs->processors), &fs->processors); /* who started it may keep to one of them */
 	sigemptyset(&only_wake);
 	sigaddset(&only_wake, SIGUSR1);
 	pthread_sigmask(SIG_UNBLOCK, &only_wake, NULL);
@@ -236,10 +239,8 @@ static void *wait_main(void *arg)
 /* Under the mutex, so that two who would wait for each other do not miss one another. */
 static int wait_start(struct lock_table *table, struct wait *wait)
 {
-	int err;
+	int err = -worker_thread_start(wait_main, wait, &wait->thread);
 
-	worker_at_rest();
-	err = pthread_create(&wait->thread, NULL, wait_main, wait);
 	if (err)
 		return err;
 	pthread_detach(wait->thread);

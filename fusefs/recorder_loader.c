@@ -68,7 +68,10 @@ static bool look(void *arg, int64_t now_ns, bool)
 		priority->seen_cpu_ns = cpu_ns;
 		priority->seen_ns = now_ns;
 	} else if (now_ns - priority->seen_ns > STARVED_NS) {
-		atomic_store(&priority->ordinary_until_ns, now_ns + ORDINARY_NS);
+		int64_t until = atomic_load(&priority->ordinary_until_ns);
+
+		if (until < now_ns) /* and never sooner than recorder_stop_loader() says */
+			atomic_compare_exchange_strong(&priority->ordinary_until_ns, &until, now_ns + ORDINARY_NS);
 		giveway_relieve(&priority->give, false);
 	}
 	return true;
@@ -206,6 +209,9 @@ static void *loader_main(void *arg)
 			rest(recorder), rested = true;
 		period = at_work ? PERIOD_BUSY_NS : PERIOD_IDLE_NS;
 	}
+	set_at_work(&recorder->priority, false); /* its number and its clock will be nobody's, or another thread's */
+	giveway_end(&recorder->priority.give);
+	guard_remove(recorder->priority.guard, &recorder->priority.post);
 	return NULL;
 }
 
@@ -240,6 +246,5 @@ void recorder_stop_loader(struct recorder *recorder)
 	pthread_cond_signal(&recorder->wake);
 	pthread_mutex_unlock(&recorder->lock);
 	pthread_join(recorder->thread, NULL);
-	guard_remove(recorder->priority.guard, &recorder->priority.post);
 	recorder->started = false;
 }

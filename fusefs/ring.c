@@ -68,6 +68,7 @@ struct entry {
 	_Atomic uint64_t unique; /* likewise, 0: none */
 	_Atomic bool answered;
 	uint64_t commit_id;
+	bool in_lane; /* it is on the queue's processor, and may give way to who is there */
 	struct giveway give;
 };
 
@@ -78,6 +79,12 @@ static _Thread_local struct entry *mine;
 void *ring_read_buffer(void)
 {
 	return mine && mine->opcode == FUSE_READ ? mine->payload : NULL;
+}
+
+void ring_at_rest(void)
+{
+	if (mine)
+		giveway_end(&mine->give);
 }
 
 /* --- setting up ---------------------------------------------------------------------------------------------------- */
@@ -297,12 +304,12 @@ static bool handle(struct entry *entry)
 	atomic_store_explicit(&entry->answered, false, memory_order_relaxed);
 	atomic_store(&entry->unique, in->unique);
 	entry->opcode = in->opcode;
-	if (entry->ring->lanes && worker_is_long(request, in->len))
+	if (entry->in_lane && worker_is_long(request, in->len))
 		giveway_end(&entry->give); /* until it answers */
 	worker_handle(entry->ring->mount, request, in->len);
 	entry->opcode = 0;
 	answered = atomic_load(&entry->answered) || wait_for_answer(entry, queue);
-	if (entry->ring->lanes)
+	if (entry->in_lane)
 		lanes_answer(entry->ring->lanes, entry->queue, &entry->give, client);
 	atomic_store(&entry->unique, 0);
 	atomic_fetch_add(&queue->idle, 1);
@@ -349,25 +356,39 @@ static void serve(struct entry *entry)
 	}
 }
 
-/* On the processor of its queue, where its clients are: there it is woken without waking a processor. */
+/*
+ * On the processor of its queue, where its clients are: there it is woken without waking a processor. Where that is none of
+ * the daemon's (taskset(1), a cgroup) it is on any that is. False: there.
+ */
+static bool to_processor(const struct entry *entry)
+{
+	const cpu_set_t *ours = &entry->ring->mount->fs->processors;
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	if (entry->queue >= CPU_SETSIZE || !CPU_ISSET(entry->queue, ours)) {
+		sched_setaffinity(0, sizeof(*ours), ours); /* who started it may keep to one */
+		return false;
+	}
+	CPU_SET(entry->queue, &one);
+	return sched_setaffinity(0, sizeof(one), &one) == 0;
+}
+
 static void *thread_main(void *arg)
 {
 	struct entry *entry = arg;
 	struct ring *ring = entry->ring;
 	struct queue *queue = &ring->queues[entry->queue];
-	cpu_set_t processor;
 
 	pthread_setname_np(pthread_self(), "ring");
-	CPU_ZERO(&processor);
-	CPU_SET(entry->queue, &processor);
-	sched_setaffinity(0, sizeof(processor), &processor); /* not ours perhaps: then anywhere */
+	entry->in_lane = to_processor(entry) && ring->lanes;
 	cred_thread_init(ring->mount->fs);
-	if (ring->lanes)
+	if (entry->in_lane)
 		lanes_join(ring->lanes, entry->queue, &entry->give);
 	mine = entry;
 	serve(entry);
 	mine = NULL;
-	if (ring->lanes)
+	if (entry->in_lane)
 		lanes_leave(ring->lanes, entry->queue, &entry->give);
 	worker_thread_end();
 	pthread_mutex_lock(&ring->lock);
@@ -385,8 +406,6 @@ static int start_thread(struct entry *entry)
 	struct queue *queue = &entry->ring->queues[entry->queue];
 	int err;
 
-	if (mine)
-		giveway_end(&mine->give); /* which the new one would inherit */
 	err = worker_thread_start(thread_main, entry, NULL);
 	if (err == 0) {
 		if (entry->ring->mount->fs->recorder)

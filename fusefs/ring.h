@@ -40,4 +40,7 @@ bool ring_answer(struct ring *ring, const struct iovec *iov, int count, ssize_t 
 /* For the handler of a READ in one of the ring's threads: where the answer goes, WORKER_BUFFER_SIZE bytes; else NULL. */
 void *ring_read_buffer(void);
 
+/* For worker_at_rest(): a thread of the ring is of ordinary priority from here to its next answer; nothing in others. */
+void ring_at_rest(void);
+
 #endif

@@ -35,3 +35,7 @@ void *ring_read_buffer(void)
 {
 	return NULL;
 }
+
+void ring_at_rest(void)
+{
+}

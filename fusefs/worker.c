@@ -81,6 +81,7 @@ void worker_at_rest(void)
 {
 	if (leads)
 		leader_rest(mine);
+	ring_at_rest();
 }
 
 void worker_thread_end(void)
@@ -189,6 +190,15 @@ static void end_lead(struct worker_pool *pool)
 	pthread_cond_broadcast(&pool->parked);
 }
 
+/* Given up, or taken away by the guard: it is not to wait for others where, and as, it waited for its client. */
+static void notice_lost_lead(const struct leader *leading)
+{
+	if (!leads || leading == mine)
+		return;
+	leader_end(mine);
+	leads = false;
+}
+
 /* Keeps count of who asks, and lets this worker take the lead or give it up. */
 static void note_client(struct worker_pool *pool, const char *mem, size_t size)
 {
@@ -206,10 +216,7 @@ static void note_client(struct worker_pool *pool, const char *mem, size_t size)
 		end_lead(pool);
 		pthread_mutex_unlock(&pool->lock);
 	}
-	if (leads && atomic_load(&pool->leading) != mine) { /* given up, or taken away by the guard */
-		leader_end(mine);
-		leads = false;
-	}
+	notice_lost_lead(atomic_load(&pool->leading));
 	if (!leads)
 		return;
 	leader_received(mine, tid, in->opcode != FUSE_READ && in->opcode != FUSE_FLUSH);
@@ -301,6 +308,7 @@ static bool next_round(struct worker_pool *pool, int epoll_fd)
 {
 	struct leader *leading = atomic_load(&pool->leading);
 
+	notice_lost_lead(leading);
 	if (leading && leading != mine) {
 		park(pool);
 		return !atomic_load(&pool->stopping);

@@ -15,7 +15,7 @@ import pytest
 
 from harness import (FSTAPE, FSTAPEFS, SLOW, Database, StartFailed, check_truths, git, make_repository, mountpoints, run,
                      wait_until)
-from test_workers import among_busy_programs, idle_after_a_lone_client
+from test_workers import among_busy_programs, idle_after_a_lone_client, threads_of
 
 PARAMETER = pathlib.Path("/sys/module/fuse/parameters/enable_uring")
 
@@ -113,6 +113,45 @@ def test_those_who_wait_for_a_lock_hold_up_nobody(on, box):
         for locker in lockers[1:]:
             assert locker.wait(20 * SLOW) == 0
     check_truths(mount.db())
+
+
+# Asks alone for long enough that it is given way to, then waits for a lock.
+LONE_LOCKER = """
+import fcntl, os, sys, time
+file = open(sys.argv[1], "r+")
+until = time.monotonic() + 0.5
+while time.monotonic() < until:
+    os.fstat(file.fileno())
+print("waits", flush=True)
+fcntl.lockf(file, fcntl.LOCK_EX)
+"""
+
+
+def test_who_waits_for_a_lock_does_not_give_way(on, box):
+    """Its thread was started by one that did, and that keeps to one processor: it would, for as long as it lives."""
+    (box.src / "file").write_text("x")
+    with box.mount(transport="uring", cache="never") as mount, open(mount.mnt / "file", "r+") as file:
+        fcntl.lockf(file, fcntl.LOCK_EX)
+        lockers = [box.client(sys.executable, "-c", LONE_LOCKER, mount.mnt / "file", stdout=subprocess.PIPE)]
+        for round in range(4):
+            assert lockers[-1].stdout.readline() == b"waits\n"
+            time.sleep(0.1)
+            lockers.append(box.client(sys.executable, "-c", LONE_LOCKER, mount.mnt / "file", stdout=subprocess.PIPE))
+        assert lockers[-1].stdout.readline() == b"waits\n"
+        waiting = wait_until(lambda: len(found := threads_of(mount.pid, "lock")) == 5 and found, what="threads that wait")
+        assert set(map(repr, waiting.values())) == {repr((os.SCHED_OTHER, os.sched_getaffinity(0)))}
+        fcntl.lockf(file, fcntl.LOCK_UN)
+        for locker in lockers:
+            assert locker.wait(20 * SLOW) == 0
+
+
+def test_processors_that_are_not_ours(on, box):
+    """A daemon that was given one processor (taskset) stays there, though the kernel has a queue for each."""
+    one = {min(os.sched_getaffinity(0))}
+    with box.mount(transport="uring", limits=lambda: os.sched_setaffinity(0, one)) as mount:
+        for number in range(300):
+            (mount.mnt / f"f{number}").write_text("x")
+        assert all(processors == one for policy, processors in threads_of(mount.pid).values())
 
 
 @pytest.mark.parametrize("wait", ["auto", "pool"])

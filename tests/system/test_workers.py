@@ -92,6 +92,15 @@ def test_leader_held_up(box, wait):
     box.recorded(action, cache="never", allow_other=True, wait=wait)
 
 
+def threads_of(pid, *names):
+    """{tid: (policy, processors)} of the threads with one of these names, of all if none is given."""
+    found = {}
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        if not names or (task / "comm").read_text().strip() in names:
+            found[int(task.name)] = os.sched_getscheduler(int(task.name)), os.sched_getaffinity(int(task.name))
+    return found
+
+
 def idle_after_a_lone_client(box, **options):
     """However a worker waits for a lone client's next request: when none comes, it sleeps."""
     def action(mnt):
@@ -130,8 +139,9 @@ def among_busy_programs(box, **options):
     def action(mnt):
         path = os.path.join(mnt, "file")
         open(path, "w").close()
-        tasks = pathlib.Path(f"/proc/{box.mounts[0].pid}/task").iterdir()
-        loader = next(task for task in tasks if (task / "comm").read_text() == "loader\n")
+        pid = box.mounts[0].pid
+        tid, = wait_until(lambda: threads_of(pid, "loader"), what="the loader's beginning")
+        loader = pathlib.Path(f"/proc/{pid}/task/{tid}")
         client = subprocess.Popen([sys.executable, "-c", AMONG_BUSY, path], stdout=subprocess.PIPE, text=True)
         assert longest_without_processor(loader, client) < 1 * SLOW
         assert float(client.communicate()[0]) < 3 * SLOW

@@ -81,17 +81,21 @@ struct fixture {
 	struct guard *guard;
 	struct lanes *lanes;
 	struct member member;
+	cpu_set_t allowed;
 };
 
 static int setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
-	cpu_set_t allowed;
+	cpu_set_t others;
 	unsigned int processor = 0;
 
-	assert_int_equal(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
-	while (!CPU_ISSET(processor, &allowed))
+	assert_int_equal(sched_getaffinity(0, sizeof(f->allowed), &f->allowed), 0);
+	while (!CPU_ISSET(processor, &f->allowed))
 		processor++;
+	others = f->allowed;
+	CPU_CLR(processor, &others);
+	sched_setaffinity(0, sizeof(others), &others); /* the guard too; where there is no other they are all on one */
 	assert_int_equal(guard_new(&f->guard), 0);
 	assert_int_equal(lanes_new(f->guard, processor + 1, &f->lanes), 0);
 	f->member = (struct member){ .lanes = f->lanes, .processor = processor, .ask_fd = eventfd(0, EFD_CLOEXEC) };
@@ -111,6 +115,7 @@ static int teardown(void **state)
 	close(f->member.ask_fd);
 	lanes_free(f->lanes);
 	guard_free(f->guard);
+	sched_setaffinity(0, sizeof(f->allowed), &f->allowed);
 	free(f);
 	return 0;
 }
@@ -200,6 +205,72 @@ static void not_to_who_needs_the_processor(void **state)
 		pthread_join(threads[i], NULL);
 }
 
+#define RT_HOG_NS (NSEC_PER_SEC / 2)
+
+/* Leaves nothing of the processor to others, for a short time whatever happens. */
+static void *rt_hog_main(void *arg)
+{
+	struct hog *hog = arg;
+	int64_t end = clock_ns(CLOCK_MONOTONIC) + RT_HOG_NS;
+
+	pin(hog->processor);
+	while (!atomic_load(&hog->stop) && clock_ns(CLOCK_MONOTONIC) < end)
+		;
+	return NULL;
+}
+
+static int start_rt_hog(struct hog *hog, pthread_t *ret_thread)
+{
+	struct sched_param param = { .sched_priority = 1 };
+	pthread_attr_t attr;
+	int err;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED);
+	pthread_attr_setschedpolicy(&attr, SCHED_FIFO);
+	pthread_attr_setschedparam(&attr, &param);
+	err = pthread_create(ret_thread, &attr, rt_hog_main, hog);
+	pthread_attr_destroy(&attr);
+	return err;
+}
+
+static bool becomes(const struct member *member, int policy)
+{
+	int64_t end = clock_ns(CLOCK_MONOTONIC) + RT_HOG_NS / 2;
+
+	while (sched_getscheduler(atomic_load(&member->tid)) != policy) {
+		if (clock_ns(CLOCK_MONOTONIC) > end)
+			return false;
+		usleep(200);
+	}
+	return true;
+}
+
+/*
+ * One that found the lane watched, was kept from the processor, and gives way only after all others have been relieved: it
+ * waits at idle priority next to whoever needs the processor.
+ */
+static void who_gives_way_late_is_relieved_too(void **state)
+{
+	struct fixture *f = *state;
+	struct hog hog = { .processor = f->member.processor };
+	bool relieved, again;
+	pthread_t thread;
+
+	if (cannot_come_back() || CPU_COUNT(&f->allowed) < 2)
+		skip();
+	wait_for(&f->member, SCHED_IDLE, 7);
+	if (start_rt_hog(&hog, &thread) != 0)
+		skip();
+	relieved = becomes(&f->member, SCHED_OTHER);
+	priority_set_idle(atomic_load(&f->member.tid), true);
+	again = becomes(&f->member, SCHED_OTHER);
+	atomic_store(&hog.stop, true);
+	pthread_join(thread, NULL);
+	assert_true(relieved);
+	assert_true(again);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -207,6 +278,7 @@ int main(void)
 		lanes_test(a_lone_client_is_until_it_rests),
 		lanes_test(a_lone_client_is_until_others_come),
 		lanes_test(not_to_who_needs_the_processor),
+		lanes_test(who_gives_way_late_is_relieved_too),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
