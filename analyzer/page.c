@@ -153,9 +153,7 @@ int page_write(const struct page *page, const int64_t *runs, size_t count)
 		"and <code>git_ops</code> of the database; <code>fstape query</code> asks more.</p></footer>\n"
 		"<script>%s</script>\n</body>\n</html>\n",
 		embedded_page_js);
-	if (err == 0 && ferror(page->out))
-		err = -EIO;
-	return err;
+	return err ?: stream_error(page->out);
 }
 
 struct table *page_table(const struct page *page)
