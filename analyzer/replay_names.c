@@ -132,7 +132,7 @@ static int initial_type(struct names *names, uint32_t path, enum object_type *re
 	err = err ?: trace_bind_int(stmt, 2, path);
 	err = err ?: trace_step(stmt);
 	if (err < 0)
-		return err;
+		return trace_said(names->trace, err), err;
 	*ret_type = !err ? OBJECT_UNKNOWN : S_ISDIR(trace_column_int(stmt, 0)) ? OBJECT_DIR : OBJECT_OTHER;
 	return 0;
 }
