@@ -179,6 +179,18 @@ static size_t terminal_width(FILE *out)
 	return 80;
 }
 
+/* smartcols prints nothing for a table without rows; its columns still say what was asked. */
+static int print_header(struct table *table)
+{
+	auto_free char *text = NULL;
+
+	if (!scols_table_new_line(table->text, NULL) || scols_print_table_to_string(table->text, &text) != 0)
+		return -ENOMEM;
+	if (fprintf(table->out, "%.*s\n", (int)strcspn(text, "\n"), text) < 0)
+		return errno ? -errno : -EIO;
+	return 0;
+}
+
 int table_text_print(struct table *table)
 {
 	size_t width = terminal_width(table->out);
@@ -199,9 +211,8 @@ int table_text_print(struct table *table)
 		if (width && table->color)
 			scols_cell_set_color(scols_column_get_header(column->text), BOLD);
 	}
-	/* smartcols prints nothing for a table without rows; its columns still say what was asked */
-	if (!table->rows && !scols_table_new_line(table->text, NULL))
-		return -ENOMEM;
+	if (!table->rows)
+		return print_header(table);
 	if (scols_print_table(table->text) != 0 || ferror(table->out))
 		return errno ? -errno : -EIO;
 	return 0;
