@@ -365,7 +365,10 @@ static int resume(const struct context *context, const struct bench_values *give
 static int run_bench(struct context *context)
 {
 	const struct bench_values *values = context->options;
+	int err = target_extend_path();
 
+	if (err < 0)
+		return err;
 	if (values->resume)
 		return resume(context, values);
 	return run_with(context, values, &(struct bench_row){});

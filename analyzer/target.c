@@ -102,6 +102,22 @@ static int check_options(const struct target *target)
 	return -EINVAL;
 }
 
+/* Of "ext4,zfs" the second is what is wrong: commas separate only before what is known, as options have some as well. */
+static int unknown_type(const char *text)
+{
+	struct strbuf auto_strbuf names = {};
+	size_t len = strcspn(text, ",");
+
+	while (text[len] && find_type(text, strcspn(text, ":,"))) {
+		text += len + 1;
+		len = strcspn(text, ",");
+	}
+	target_names(&names);
+	log_msg("--fs: unknown filesystem '%.*s'; known are %s, and dir=PATH for a directory on any other", (int)len, text,
+		names.buf ?: "");
+	return -EINVAL;
+}
+
 static int parse_target(const char *spec, size_t len, struct target *ret_target)
 {
 	auto_free char *text = strndup(spec, len);
@@ -116,15 +132,8 @@ static int parse_target(const char *spec, size_t len, struct target *ret_target)
 	}
 	name_len = strcspn(text, ":");
 	ret_target->type = find_type(text, name_len);
-	if (!ret_target->type) {
-		struct strbuf auto_strbuf names = {};
-
-		target_names(&names);
-		log_msg("--fs: unknown filesystem '%s'; known are %s, and dir=PATH for a directory on any "
-			"other",
-			text, names.buf ?: "");
-		return -EINVAL;
-	}
+	if (!ret_target->type)
+		return unknown_type(text);
 	return (text[name_len] ? parse_options(ret_target, text + name_len + 1) : 0) ?: check_options(ret_target);
 }
 
@@ -167,16 +176,24 @@ void targets_free(struct target *targets, size_t count)
 	free(targets);
 }
 
-/* sbin directories are not in everybody's PATH. */
+int target_extend_path(void)
+{
+	auto_free char *path = NULL;
+
+	if (asprintf(&path, "%s:/usr/local/sbin:/usr/sbin:/sbin", getenv("PATH") ?: "/usr/local/bin:/usr/bin:/bin") < 0)
+		return log_errno(ENOMEM, "PATH");
+	return setenv("PATH", path, 1) < 0 ? log_errno(errno, "PATH") : 0;
+}
+
 static bool have_program(const char *name)
 {
-	static const char *const dirs[] = { "/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/local/bin",
-		"/usr/bin", "/bin" };
+	auto_free char *all = strdup(getenv("PATH") ?: "");
+	char *rest = all, *dir;
 
-	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
+	while (all && (dir = strsep(&rest, ":"))) {
 		char path[PATH_MAX];
 
-		snprintf(path, sizeof(path), "%s/%s", dirs[i], name);
+		snprintf(path, sizeof(path), "%s/%s", *dir ? dir : ".", name);
 		if (access(path, X_OK) == 0)
 			return true;
 	}

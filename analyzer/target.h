@@ -51,6 +51,12 @@ int targets_parse(const char *spec, struct target **targets, size_t *count);
 void targets_free(struct target *targets, size_t count);
 
 /*
+ * su(1) gives root the PATH of the user, without the directories that mkfs is in. They are added at its end: what is
+ * found now is what was found before. 0, or -errno after a message.
+ */
+int target_extend_path(void);
+
+/*
  * Whether the target can be made here: programs, rights, the kernel's support. `size` is that of an image, bytes; 0:
  * there is none. Says on standard error what is missing.
  */

@@ -54,6 +54,21 @@ def test_what_would_be_left_is_seen(base):
     work.rmdir()
 
 
+def test_root_without_sbin_in_its_path(base, leaves_nothing, filesystems):
+    """As su(1) has it: mkfs is found all the same."""
+    db = base / "path.db"
+    bench(db, "--fs", "ext4", "--workload", "find", "--rounds", "1", "--dir", leaves_nothing,
+          env={**os.environ, "PATH": "/usr/bin:/bin"})
+    assert Database(db).value("SELECT count(*) FROM run WHERE state = 'done'") == 1
+
+
+def test_the_unknown_one_of_several_is_named(tmp_path):
+    for spec, wrong in (("ext4,zfs,xfs", "zfs"), ("zfs,ext4", "zfs"), ("zfs", "zfs")):
+        done = bench(tmp_path / "x.db", "--fs", spec, check=False)
+        assert done.returncode == 2, done
+        assert f"'{wrong}'" in done.stderr, done
+
+
 def rows(db):
     return Database(db).rows("SELECT * FROM run ORDER BY id")
 
