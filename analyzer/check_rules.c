@@ -230,6 +230,10 @@ int check_file(struct check *check)
 	while (got == 0 && (got = trace_step(stmt)) == 1) {
 		const char *text = trace_column_text(stmt, 0) ?: "";
 
+		/* what a page that could not be read looks like says nothing about the file */
+		got = trace_check_disk(check->trace);
+		if (got < 0)
+			break;
 		if (strcmp(text, "ok") != 0)
 			check_fault(check, 0, "file", 1, "%s", text);
 		got = 0;

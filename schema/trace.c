@@ -48,6 +48,44 @@ static int errno_of(int result)
 	}
 }
 
+/* The system's error of the last of its calls for this file that failed, or 0. Successful ones leave it as it is. */
+static int last_errno(sqlite3 *db, int which)
+{
+	sqlite3_file *file = NULL;
+	int sys = 0;
+
+	if (sqlite3_file_control(db, "main", which, &file) == SQLITE_OK && file && file->pMethods)
+		file->pMethods->xFileControl(file, SQLITE_FCNTL_LAST_ERRNO, &sys);
+	return sys;
+}
+
+/* EIO or ENXIO, if a call for the database or its log has failed with that; or 0. */
+static int disk_errno(const struct trace *trace)
+{
+	static const int files[] = { SQLITE_FCNTL_FILE_POINTER, SQLITE_FCNTL_JOURNAL_POINTER };
+
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		int sys = last_errno(trace->db, files[i]);
+
+		if (sys == EIO || sys == ENXIO)
+			return sys;
+	}
+	return 0;
+}
+
+static int disk_failed(struct trace *trace, int sys)
+{
+	snprintf(trace->error, sizeof(trace->error), "the disk or the file system below it fails: %s", strerror(sys));
+	return -EIO;
+}
+
+int trace_check_disk(struct trace *trace)
+{
+	int sys = disk_errno(trace);
+
+	return sys ? disk_failed(trace, sys) : 0;
+}
+
 int trace_fail(struct trace *trace, int result)
 {
 	int err = errno_of(result);
@@ -56,6 +94,11 @@ int trace_fail(struct trace *trace, int result)
 		int sys = sqlite3_system_errno(trace->db);
 
 		snprintf(trace->error, sizeof(trace->error), "%s", sqlite3_errmsg(trace->db));
+		/* SQLite takes EIO of a read for a sign that the file system is broken, and the database with it. */
+		if (err == -EUCLEAN && disk_errno(trace))
+			err = disk_failed(trace, disk_errno(trace));
+		else if (err == -EIO && (sys == EIO || sys == ENXIO))
+			disk_failed(trace, sys);
 		if (err == -EIO && (sys == ENOSPC || sys == EDQUOT))
 			err = -ENOSPC;
 		else if (err == -EIO && sys == EROFS)

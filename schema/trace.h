@@ -39,6 +39,9 @@ void trace_close(struct trace *trace);
 const char *trace_path(const struct trace *trace);
 const char *trace_uuid(const struct trace *trace); /* SPOOL_UUID_LEN characters */
 const char *trace_error(const struct trace *trace);
+
+/* 0, or -EIO when the disk has failed to read or write this file since it was opened: what was found in it is no damage. */
+int trace_check_disk(struct trace *trace);
 const char *trace_sqlite_version(void);
 
 /* The directory of spools of the database at `path`: "PATH-spool", to be freed; NULL: no memory. */
