@@ -137,7 +137,7 @@ def test_a_recording_that_goes_on_is_not_faulty(box):
     with box.mount() as made:
         (made.mnt / "f").touch()
         done = run(FSTAPE, "check", box.db)
-        assert "has not ended" in done.stderr and "no fault" in done.stdout
+        assert "is still being recorded" in done.stderr and "no fault" in done.stdout
 
 
 def test_what_is_no_database(box):
