@@ -2,23 +2,37 @@
 #include "entry.h"
 
 #include <limits.h>
+#include <sys/sysmacros.h>
 
 #include "mount.h"
 #include "node.h"
 #include "path.h"
 #include "recorder.h"
 
+uint64_t entry_ino(const struct mount *mount, dev_t dev, uint64_t ino)
+{
+	uint64_t number;
+
+	if (dev == mount->root->dev)
+		return ino;
+	/* devices without a disk, as those of subvolumes, have major 0 and up to 2^20 minors */
+	number = (minor(dev) ^ major(dev) << 8) & 0xfffff;
+	return ino ^ (UINT64_C(1) << 62 | number << 42);
+}
+
 struct fuse_entry_param entry_param(const struct mount *mount, struct node *node, const struct inode_info *info)
 {
 	const struct options *options = &mount->fs->options;
-
-	return (struct fuse_entry_param){
+	struct fuse_entry_param param = {
 		.ino = mount_ino(mount, node),
 		.generation = node->id,
 		.attr = info->stat,
 		.attr_timeout = options->attr_timeout,
 		.entry_timeout = options->entry_timeout,
 	};
+
+	param.attr.st_ino = entry_ino(mount, info->stat.st_dev, info->stat.st_ino);
+	return param;
 }
 
 int entry_fill(struct fs *fs, struct call *c, const struct inode_info *info, bool *ret_fresh)

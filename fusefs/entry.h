@@ -27,6 +27,14 @@ void entry_initial(struct fs *fs, struct call *c, const struct inode_info *info,
 /* The same of the root, which nobody looks up. Once, before the first request. */
 void entry_initial_root(struct fs *fs);
 
+/*
+ * The inode number that users of the mount see. A mount has one device number, and programs take files with the same
+ * device and inode number for one file: cp and mv refuse, find and ls -R see loops, diff finds no difference. Subvolumes
+ * of btrfs have device numbers of their own, and numbers of inodes that begin anew. So those of another device than the
+ * mount's root get a high part that says which; the low 42 bits stay, and with them the 32 that git's index keeps.
+ */
+uint64_t entry_ino(const struct mount *mount, dev_t dev, uint64_t ino);
+
 /* The fields of an answer about `node`. */
 struct fuse_entry_param entry_param(const struct mount *mount, struct node *node, const struct inode_info *info);
 

@@ -3,7 +3,7 @@
  * node.h - the inodes that the kernel knows of.
  *
  * Four kinds of number meet here:
- *   ino, dev   the real filesystem's; what users see (st_ino)
+ *   ino, dev   the real filesystem's; what users see (st_ino), but for subvolumes: entry_ino()
  *   nodeid     what the kernel calls the inode in requests: the address of its struct node, 1 for a mount's root
  *   id         ours: counts up, never used twice in a run; recorded, and given to the kernel as the generation, so
  *              that an address that is used again is not taken for the old inode

@@ -7,11 +7,18 @@
 #include <sys/ioctl.h>
 #include <sys/statvfs.h>
 
+#include "entry.h"
 #include "fdcache.h"
 #include "handle.h"
 #include "mount.h"
 #include "node.h"
 #include "worker.h"
+
+static void set_answer(struct call *c, const struct stat *st)
+{
+	c->stat = *st;
+	c->stat.st_ino = entry_ino(c->mount, st->st_dev, st->st_ino);
+}
 
 int64_t do_getattr(struct fs *fs, struct call *c)
 {
@@ -19,7 +26,7 @@ int64_t do_getattr(struct fs *fs, struct call *c)
 	int err = c->fh ? FS_CALL(c, inode_info_at(c->fh->fd, "", &info)) : node_stat(fs, c, c->node, &info);
 
 	if (err == 0)
-		c->stat = info.stat;
+		set_answer(c, &info.stat);
 	return err;
 }
 
@@ -102,7 +109,7 @@ int64_t do_setattr(struct fs *fs, struct call *c)
 	err = err ?: inode_info_at(ref.fd, "", &info);
 	fdref_put(fs, &ref);
 	if (err == 0)
-		c->stat = info.stat;
+		set_answer(c, &info.stat);
 	return err;
 }
 

@@ -134,13 +134,21 @@ static int dir_seek(struct call *c, struct dir_stream *s)
 	return 0;
 }
 
+/* What a listing itself says of an entry. */
+static struct stat listed_stat(const struct call *c, const struct dirent64 *entry)
+{
+	return (struct stat){
+		.st_ino = entry_ino(c->mount, c->node->dev, entry->d_ino),
+		.st_mode = (mode_t)DTTOIF(entry->d_type),
+	};
+}
+
 /* Bytes used, or 0 when there is not room enough. */
 static size_t add_plain(struct call *c, char *buf, size_t room, const struct dirent64 *entry)
 {
-	struct stat st = { .st_ino = entry->d_ino, .st_mode = (mode_t)DTTOIF(entry->d_type) };
+	struct stat st = listed_stat(c, entry);
 	size_t need = fuse_add_direntry(NULL, NULL, 0, entry->d_name, NULL, 0);
 
-	(void)c;
 	if (need > room)
 		return 0;
 	return fuse_add_direntry(NULL, buf, room, entry->d_name, &st, entry->d_off);
@@ -152,7 +160,7 @@ static size_t add_plain(struct call *c, char *buf, size_t room, const struct dir
  */
 static int add_plus(struct fs *fs, struct call *c, char *buf, size_t room, const struct dirent64 *entry)
 {
-	struct fuse_entry_param param = { .attr = { .st_ino = entry->d_ino, .st_mode = (mode_t)DTTOIF(entry->d_type) } };
+	struct fuse_entry_param param = { .attr = listed_stat(c, entry) };
 	const char *name = entry->d_name;
 	size_t need = fuse_add_direntry_plus(NULL, NULL, 0, name, NULL, 0);
 	struct inode_info info;

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from harness import FSTAPE, check_truths, run
+from harness import FSTAPE, Database, check_truths, run
 
 
 @pytest.fixture
@@ -56,6 +56,39 @@ def test_inode_numbers_of_one_filesystem_stay(nested):
             assert os.stat(mount.mnt / path).st_ino == os.stat(nested.src / path).st_ino
         for place in ("in/deep", "in"):
             run("umount", mount.mnt / place)
+
+
+@pytest.fixture
+def subvolumes(filesystems):
+    """A directory of btrfs with two subvolumes in it, one inside the other; each begins with inode 256."""
+    top = filesystems["btrfs"] / "subvolumes"
+    made = [top, top / "a", top / "a" / "b"]
+    for place in made:
+        run("btrfs", "-q", "subvolume", "create", place)
+        (place / "file").write_text(place.name)
+    yield top
+    for place in reversed(made):
+        run("btrfs", "-q", "subvolume", "delete", place, check=False)
+
+
+@pytest.mark.parametrize("cache", ["always", "never"])
+def test_files_of_subvolumes_are_told_apart(subvolumes, tmp_path_factory, cache):
+    """They share a device number in the mount: what has the same number below must not have it there."""
+    db = tmp_path_factory.mktemp("subvolumes") / "t.db"
+    paths = [".", "file", "a", "a/b", "a/file", "a/b/file"]
+    below = [os.stat(subvolumes / path) for path in paths]
+    assert len({st.st_ino for st in below}) == 2
+    stats = f"import os\nfor p in {paths}: print(os.stat(p).st_dev, os.stat(p).st_ino)"
+    seen = run(FSTAPE, "record", "-q", "--cache", cache, db, subvolumes, "python3", "-c", stats).stdout.splitlines()
+    assert len(set(seen)) == len(paths), seen
+    numbers = [int(line.split()[1]) for line in seen]
+    assert numbers[0] == below[0].st_ino and numbers[1] == below[1].st_ino
+    assert [number % 2**32 for number in numbers] == [st.st_ino for st in below]  # what git's index keeps of them
+    script = ("set -e; find . | wc -l; ls -R | wc -l; cp a/file a/b/file; cat a/b/file; mv a/b/file file; cat file;"
+              " test \"$(find a -maxdepth 1 -inum $(stat -c %i a/file))\" = a/file; ls -i a | grep -q $(stat -c %i a/file)")
+    done = run(FSTAPE, "record", "-q", "--cache", cache, db, subvolumes, "sh", "-c", script)
+    assert done.stdout.split() == ["6", "10", "aa"] and not done.stderr, done
+    check_truths(Database(db, 2))
 
 
 @pytest.mark.parametrize("where", ([], ["--public"]))
