@@ -40,11 +40,12 @@ static bool may_wait(struct recorder *recorder)
 /*
  * Idle priority while there is room, the ordinary one when the spool fills up faster than it is emptied, or somebody
  * keeps the loader from the processors. Always the ordinary one where there is no way back to it: an idle loader may get
- * nowhere, and workers wait for it.
+ * nowhere, and workers wait for it. And where the guard does not look, as nothing is to be loaded.
  */
 static void set_priority(struct loader_priority *priority, bool idle)
 {
-	if (idle && priority->may_be_idle && clock_ns(CLOCK_MONOTONIC) >= atomic_load(&priority->ordinary_until_ns))
+	if (idle && priority->may_be_idle && atomic_load(&priority->at_work) &&
+		clock_ns(CLOCK_MONOTONIC) >= atomic_load(&priority->ordinary_until_ns))
 		giveway_begin(&priority->give);
 	else
 		giveway_end(&priority->give);
@@ -159,7 +160,6 @@ static bool wait_for_work(struct recorder *recorder, int64_t period_ns)
 	set_at_work(&recorder->priority, false);
 	if (!recorder->stop)
 		pthread_cond_timedwait(&recorder->wake, &recorder->lock, &ts);
-	set_at_work(&recorder->priority, true);
 	stop = recorder->stop;
 	pthread_mutex_unlock(&recorder->lock);
 	return !stop;
@@ -186,6 +186,7 @@ static void *loader_main(void *arg)
 {
 	struct recorder *recorder = arg;
 	int64_t period = PERIOD_BUSY_NS;
+	uint64_t requests = 0, before = 0;
 	bool rested = false;
 
 	pthread_setname_np(pthread_self(), "loader");
@@ -194,10 +195,12 @@ static void *loader_main(void *arg)
 	guard_add(recorder->priority.guard, &recorder->priority.post);
 	set_at_work(&recorder->priority, true);
 	set_priority(&recorder->priority, true);
-	while (wait_for_work(recorder, period)) {
+	for (; wait_for_work(recorder, period); before = requests) {
 		bool lazy = !recorder->load_at_end && may_wait(recorder);
 		bool at_work = lazy;
 
+		requests = atomic_load_explicit(&recorder->state->requests, memory_order_relaxed);
+		set_at_work(&recorder->priority, period == PERIOD_BUSY_NS || requests != before);
 		spool_prepare(recorder->spool, RECORDER_SPARE_SEGMENTS); /* no space: the workers find out, and wait or drop */
 		if (lazy || (recorder->load_at_end && quarters_used(recorder) < 2))
 			check_end_alone(recorder);
@@ -208,6 +211,8 @@ static void *loader_main(void *arg)
 		else if (period == PERIOD_IDLE_NS && !rested)
 			rest(recorder), rested = true;
 		period = at_work ? PERIOD_BUSY_NS : PERIOD_IDLE_NS;
+		if (period == PERIOD_IDLE_NS)
+			set_priority(&recorder->priority, false); /* when it wakes up the guard sleeps */
 	}
 	set_at_work(&recorder->priority, false); /* its number and its clock will be nobody's, or another thread's */
 	giveway_end(&recorder->priority.give);

@@ -232,22 +232,28 @@ static bool is_waiting(const struct worker_pool *pool)
 	return poll(&fd, 1, 0) == 1;
 }
 
-/* The guard's look (guard.h) at the one that leads, or did a moment ago: no other is ever busy in its sense. */
+/*
+ * The guard's look (guard.h) at the one that leads, and at those that did and are held up: no other is ever busy in its
+ * sense. Only who leads keeps others from serving.
+ */
 static bool look(void *arg, int64_t now_ns, bool)
 {
 	struct worker_pool *pool = arg;
-	bool busy = false, late = false, waiting = false;
+	bool busy = false, late = false, waiting = false, held_up = false;
+	struct leader *leading;
 
 	pthread_mutex_lock(&pool->lock);
+	leading = atomic_load(&pool->leading);
 	for (struct giveway *give = pool->members; give; give = give->next) {
 		busy |= giveway_is_busy(give);
 		if (!giveway_is_late(give, now_ns))
 			continue;
 		waiting = late ? waiting : is_waiting(pool);
 		late = true;
+		held_up |= leading && give == leader_giveway(leading);
 		giveway_relieve(give, waiting);
 	}
-	if (late && waiting && atomic_load(&pool->leading))
+	if (held_up && waiting)
 		end_lead(pool);
 	pthread_mutex_unlock(&pool->lock);
 	return busy;

@@ -101,14 +101,34 @@ def threads_of(pid, *names):
     return found
 
 
+# Asks slowly: a request is hardly ever there when the guard looks.
+SLOW_ASKER = """
+import os, sys, time
+while True:
+    os.lstat(sys.argv[1])
+    time.sleep(0.01)
+"""
+
+
+def woken_in_a_second(pid, *names):
+    """How often the threads of these names went to sleep."""
+    def sleeps():
+        return sum(int(line.split()[1]) for tid in threads_of(pid, *names)
+                   for line in open(f"/proc/{pid}/task/{tid}/status") if line.startswith("voluntary_ctxt"))
+    before = sleeps()
+    time.sleep(1)
+    return sleeps() - before
+
+
 def idle_after_a_lone_client(box, **options):
-    """However a worker waits for a lone client's next request: when none comes, it sleeps."""
+    """However a worker waits for a lone client's next request: when none comes, it sleeps, and who looks after it, too."""
     def action(mnt):
         path = os.path.join(mnt, "file")
         open(path, "w").close()
         client = lone_client(path)
         pid = box.mounts[0].pid
         wait_until(lambda: used_in_a_second(pid) < 0.05 * SLOW, what="the daemon asleep, the loader too")
+        wait_until(lambda: woken_in_a_second(pid, "guard", "canary") < 10, what="nobody to be looked after")
         client.communicate("\n")
     box.recorded(action, cache="never", allow_other=True, **options)
 
@@ -120,6 +140,29 @@ def test_idle_after_a_lone_client(box):
 def runs_and_waits(task):
     """Whether a thread wants a processor, and how long it has had one, ns."""
     return (task / "stat").read_text().rsplit(")", 1)[1].split()[0] == "R", (task / "schedstat").read_text().split()[0]
+
+
+def test_a_lost_lead_leaves_nothing(box):
+    """The guard has taken the lead from a worker that was held up: it waits as others do then, and not as it did for its client."""
+    def action(mnt):
+        path = os.path.join(mnt, "file")
+        open(path, "w").close()
+        pid = box.mounts[0].pid
+        client = lone_client(path)
+        subprocess.run(["fsfreeze", "--freeze", box.src.parent.parent], check=True)
+        try:
+            client.stdin.write("\n")
+            client.stdin.flush()
+            time.sleep(0.3)
+            asker = box.client(sys.executable, "-c", SLOW_ASKER, path)
+            time.sleep(1)  # it is served by another worker that leads now
+        finally:
+            subprocess.run(["fsfreeze", "--unfreeze", box.src.parent.parent], check=True)
+        assert client.stdout.readline() == "written\n"
+        asker.kill()
+        assert client.wait(10 * SLOW) == 0
+        wait_until(lambda: woken_in_a_second(pid, "guard") < 10, what="nobody to be looked after")
+    box.recorded(action, cache="never", allow_other=True, wait="follow")
 
 
 def longest_without_processor(task, client):
