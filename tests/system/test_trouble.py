@@ -10,6 +10,7 @@ import sqlite3
 import struct
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -340,6 +341,19 @@ def test_messages_of_a_daemon_in_the_background(box):
     finally:
         listener.close()
         os.unlink("/dev/log")
+
+
+@pytest.mark.parametrize("limit, spool", [(2, 16), (12, 4)])
+def test_a_burst_gets_the_database_beyond_max_db_by_less_than_the_spool(box, limit, spool):
+    """Several programs at once, and names that take more room than the rest of an operation."""
+    made = box.mount(max_db=f"{limit}M", spool=f"{spool}M", threads=2).start()
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda number: creates(made.mnt, f"{number}-{'n' * 200}", 0, 15000), range(4)))
+    made.unmount()
+    assert made.wait() == 0, made.stderr
+    row = check_partial(made.db())
+    assert "max_db" in row["note"]
+    assert row["recorded"] > 0 and os.path.getsize(box.db) < (limit + spool) << 20
 
 
 def test_max_db_stops_recording_at_a_marked_point(box):
