@@ -10,6 +10,7 @@
 #include "base.h"
 #include "beneath.h"
 #include "command.h"
+#include "files.h"
 #include "progress.h"
 #include "replay_report.h"
 #include "replay_run.h"
@@ -304,15 +305,28 @@ static int store(
 	return err;
 }
 
-/* Whether --into can be written to is better known before than after. */
+/* Whether --into can be written to is better known before than after. What it has is no part of what is replayed. */
 static int check_into(const struct request *request)
 {
-	struct trace *into;
-	int err = request->words->into ? trace_open(request->words->into, TRACE_CREATE, &into) : -ENOENT;
+	const char *into = request->words->into, *target = request->context->args[1];
+	auto_free char *path = NULL, *directory = NULL;
+	struct trace *trace;
+	int err;
 
+	if (!into)
+		return 0;
+	path = path_resolve_new(into);
+	directory = realpath(target, NULL);
+	if (!path || !directory)
+		return log_errno(errno, "%s", path ? target : into);
+	if (path_lies_in(path, directory)) {
+		log_msg("--into %s lies in %s: a database cannot be inside what is replayed; put it elsewhere", into, target);
+		return -EINVAL;
+	}
+	err = trace_open(into, TRACE_CREATE, &trace);
 	if (err == 0)
-		trace_close(into);
-	return err == -ENOENT && !request->words->into ? 0 : err;
+		trace_close(trace);
+	return err;
 }
 
 /* Whether the run's contents were recorded, and whether all is known of what was there when it began. */
@@ -335,9 +349,8 @@ static int replay(struct request *request, const struct plan *plan)
 {
 	struct replay_result result = {};
 	int auto_close root_fd = -1;
-	int err = check_into(request);
+	int err = look_at_run(request, &request->contents, &request->scanned);
 
-	err = err ?: look_at_run(request, &request->contents, &request->scanned);
 	if (err == 0 && request->start == START_BUILD && !request->scanned && !request->context->common.quiet)
 		log_msg("run %" PRId64
 			" does not tell all of what was there when it began: untouched files are missing",
@@ -345,6 +358,7 @@ static int replay(struct request *request, const struct plan *plan)
 	err = err ?: open_target(request, &root_fd);
 
 	err = err ?: check_room(request, plan, root_fd);
+	err = err ?: check_into(request); /* which makes it: what else can fail has been looked at */
 	err = err ?: make_start(request, root_fd);
 	err = err ?: perform(request, plan, root_fd, &result);
 	err = err ?: store(request, plan, &result, root_fd);
@@ -380,9 +394,12 @@ static int run_replay(struct context *context)
 	struct plan plan = {};
 	int err = parse_words(words, &request);
 
-	if (err == 0 && need_target != (context->n_args == 2))
-		err = usage("TARGET", context->n_args == 2 ? context->args[1] : "",
-			need_target ? "which directory?" : "--dry-run and --explain need none");
+	if (err == 0 && need_target && context->n_args < 2) {
+		log_msg("replay: where to? TARGET, an empty directory, is missing; see 'fstape replay --help'");
+		err = -EINVAL;
+	}
+	if (err == 0 && !need_target && context->n_args == 2)
+		err = usage("TARGET", context->args[1], "--dry-run and --explain need none");
 	if (err < 0)
 		return STATUS_USAGE;
 	err = context_runs(context, &runs);

@@ -11,19 +11,10 @@
 #include <sys/wait.h>
 
 #include "base.h"
+#include "files.h"
 #include "recording_internal.h"
 
 #define LOOKS 6 /* for processes that a slow machine is just starting */
-
-/* Whether `path` is `directory` or lies in it; both absolute and resolved. */
-static bool lies_in(const char *path, const char *directory)
-{
-	size_t len = strlen(directory);
-
-	if (len == 1)
-		return true; /* the root */
-	return strncmp(path, directory, len) == 0 && (path[len] == '/' || path[len] == '\0');
-}
 
 static int resolve_source(struct recording *rec)
 {
@@ -42,26 +33,6 @@ static int resolve_source(struct recording *rec)
 	return 0;
 }
 
-/* The database's absolute path; it may not exist yet, its directory must. */
-static char *resolve_db(const char *db)
-{
-	auto_free char *copy = NULL, *directory = NULL;
-	char *resolved = realpath(db, NULL), *slash;
-
-	if (resolved || errno != ENOENT)
-		return resolved;
-	copy = strdup(db);
-	if (!copy)
-		return NULL;
-	slash = strrchr(copy, '/');
-	if (slash)
-		*slash = '\0';
-	directory = realpath(!slash ? "." : slash == copy ? "/" : copy, NULL);
-	if (!directory || asprintf(&resolved, "%s/%s", directory, slash ? slash + 1 : db) < 0)
-		return NULL;
-	return resolved;
-}
-
 static int resolve_cwd(struct recording *rec)
 {
 	char here[PATH_MAX];
@@ -70,7 +41,7 @@ static int resolve_cwd(struct recording *rec)
 		rec->cwd = realpath(rec->options->cwd, NULL);
 		return rec->cwd ? 0 : log_errno(errno, "%s", rec->options->cwd);
 	}
-	rec->cwd = strdup(getcwd(here, sizeof(here)) && lies_in(here, rec->source) ? here : rec->source);
+	rec->cwd = strdup(getcwd(here, sizeof(here)) && path_lies_in(here, rec->source) ? here : rec->source);
 	return rec->cwd ? 0 : log_errno(ENOMEM, "%s", rec->source);
 }
 
@@ -81,14 +52,14 @@ int recording_resolve(struct recording *rec)
 
 	if (err < 0)
 		return err;
-	rec->db = resolve_db(rec->options->db);
+	rec->db = path_resolve_new(rec->options->db);
 	if (!rec->db)
 		return log_errno(errno, "%s: the database cannot be made there", rec->options->db);
 	if (stat(rec->db, &st) == 0 && S_ISDIR(st.st_mode)) {
 		log_msg("%s: a directory, not a database", rec->options->db);
 		return -EISDIR;
 	}
-	if (lies_in(rec->db, rec->source)) {
+	if (path_lies_in(rec->db, rec->source)) {
 		log_msg("%s lies in %s: a database cannot be inside what it records; put it elsewhere",
 			rec->options->db, rec->options->source);
 		return -EINVAL;

@@ -282,10 +282,12 @@ def test_bad_words(box):
             (("--into", "/no/such/dir/x.db", box.db, target), 1, "/no/such/dir/x.db")):
         done = run(FSTAPE, "replay", *words, check=False)
         assert done.returncode == status and text in done.stderr, (words, done.stderr)
+    done = run(FSTAPE, "replay", "--into", target / "x.db", box.db, target, check=False)
+    assert done.returncode == 1 and "inside what is replayed" in done.stderr and os.listdir(target) == []
     (target / "precious").write_text("x")
-    done = run(FSTAPE, "replay", box.db, target, check=False)
+    done = run(FSTAPE, "replay", "--into", box.top / "x.db", box.db, target, check=False)
     assert done.returncode == 1 and "not empty" in done.stderr
-    assert os.listdir(target) == ["precious"]
+    assert os.listdir(target) == ["precious"] and not os.path.exists(box.top / "x.db")
 
 
 def test_bound_of_what_is_written(box):
