@@ -9,7 +9,7 @@ import typing
 EXAMPLES = "/usr/share/doc/libfuse3-dev/examples"
 URING = pathlib.Path("/sys/module/fuse/parameters/enable_uring")
 FLAGS = ["-O2", "-D_FILE_OFFSET_BITS=64", "-DHAVE_UTIMENSAT", "-DHAVE_POSIX_FALLOCATE", "-DHAVE_SETXATTR",
-         "-DHAVE_COPY_FILE_RANGE", "-w"]
+         "-DHAVE_COPY_FILE_RANGE", "-DHAVE_SYS_XATTR_H", "-w"]
 
 
 class Tools:
@@ -53,7 +53,10 @@ class Peer:
         if self.needs.endswith((".c", ".cc")):
             if not (tools.examples / self.needs).exists():
                 return f"{tools.examples}/{self.needs} is not there (package libfuse3-dev; or --examples)"
-            tools.example(self.needs)
+            program = tools.example(self.needs)
+            if self.uring and "liburing" not in subprocess.run(["ldd", program], capture_output=True, text=True,
+                                                               check=True).stdout:
+                return "this libfuse has been built without io_uring"
         elif self.needs and not shutil.which(self.needs):
             return f"{self.needs} is not installed"
         return None
