@@ -113,3 +113,38 @@ def test_tour(box):
     for command, output in steps:
         done = run("bash", "-o", "pipefail", "-c", command, cwd=box.store, env=env)
         assert header(done.stderr + done.stdout) == header(output), command
+
+
+def rows(output):
+    """{first word: the other words} of the lines of a table."""
+    return {words[0]: words[1:] for words in (re.findall(r"[^│\s]+", line) for line in output.splitlines()) if words}
+
+
+def seconds(text):
+    number, unit = text.split()
+    return float(number) * {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1}[unit]
+
+
+@without_mounts
+def test_the_tour_is_of_one_recording():
+    """What several commands show of the same run is the same."""
+    shown = dict(tour())
+    recorded = next(output for command, output in shown.items() if command.startswith("fstape record t.db"))
+    listed = rows(shown["fstape runs t.db"])
+    stats = next(output for command, output in shown.items() if command.startswith("fstape stats"))
+    requests, total = re.search(r"(\d+) requests, 0 dropped; .*, (.*?) of it in the filesystem", recorded).groups()
+    assert f"{requests} requests, " in stats and f" errors, {total}\n" in stats
+    assert requests in listed["1"] and re.search(r"real (\S+ \S+),", recorded)[1] in " ".join(listed["1"])
+    summary, table = rows(recorded), rows(stats)
+    both = [op for op in table if op in summary and op not in ("op", "run")]
+    assert len(both) > 3
+    for op in both:
+        assert summary[op][:4] == table[op][:4] and summary[op][-1] == table[op][-1], op  # count, errors, total; share
+    of_all = next(output for command, output in shown.items() if "sum(fs_ns)/1e6" in command)
+    by_run = next(output for command, output in shown.items() if "GROUP BY run, op" in command)
+    lookups = sum(int(count) for count in re.findall(r"│ \d+ +│ lookup +│ (\d+)", by_run))
+    assert int(rows(of_all)["lookup"][0]) == int(table["lookup"][0]) + lookups
+    # the largest phase is that share of the run's time
+    phases = next(output for command, output in shown.items() if command.startswith("fstape git"))
+    wall, share = re.search(r"^\S.*? {2,}(\d\S* \S+) +(\d\S*)%", phases, re.M).groups()
+    assert seconds(wall) / float(share) * 100 == pytest.approx(seconds(re.search(r"real (\S+ \S+),", recorded)[1]), rel=0.02)
