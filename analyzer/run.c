@@ -97,6 +97,11 @@ static void describe_untimed(const struct run_info *run, struct strbuf *text)
 {
 	char end[40];
 
+	if (strcmp(run->state, "recovered") == 0 && !run->note) {
+		strbuf_addf(text, "how long its command took and how it ended is not known, as 'fstape record' could not"
+				  " write that to the database, or was killed");
+		return;
+	}
 	strbuf_addf(text, "'fstape record' was killed before its command had ended; the recorder's command went on after %s,"
 		" when the recording ends, and what it did from then on, how long it took and how it ended is not known",
 		run->end_ns > 0 ? format_duration(run->end_ns, end) : "that");

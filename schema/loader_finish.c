@@ -11,6 +11,7 @@
 /* How a run came out. Counts are of requests. */
 struct outcome {
 	bool complete; /* the mount ended by itself */
+	bool timed;    /* and its recorder got the time of that into the database, which a full disk prevents */
 	int64_t requests, rows, dropped, damaged, data_lost;
 	int64_t last_ns; /* of the last operation's end */
 	int64_t threads;
@@ -42,7 +43,8 @@ static int count_rows(struct loader *loader, struct outcome *o)
 {
 	struct trace_stmt auto_stmt *stmt = NULL;
 	int err = trace_prepare(loader->trace,
-		"SELECT count(*), max(start_ns + dur_ns), (SELECT threads FROM run WHERE id = ?1) FROM op WHERE run = ?1",
+		"SELECT count(*), max(start_ns + dur_ns), (SELECT threads FROM run WHERE id = ?1),"
+		" (SELECT end_ns IS NOT NULL FROM run WHERE id = ?1) FROM op WHERE run = ?1",
 		&stmt, NULL);
 
 	err = err ?: trace_bind_int(stmt, 1, loader->run);
@@ -52,6 +54,7 @@ static int count_rows(struct loader *loader, struct outcome *o)
 	o->rows = trace_column_int(stmt, 0);
 	o->last_ns = trace_column_int(stmt, 1);
 	o->threads = trace_column_int(stmt, 2);
+	o->timed = trace_column_int(stmt, 3);
 	return 0;
 }
 
@@ -140,7 +143,7 @@ static int write_outcome(struct loader *loader, const struct outcome *o)
 
 	for (size_t i = 0; i < ARRAY_SIZE(ints) - (o->first_loss_ns ? 0 : 2) && err == 0; i++)
 		err = trace_run_set_int(loader->trace, loader->run, ints[i].column, ints[i].value);
-	if (err == 0 && !o->complete)
+	if (err == 0 && !(o->complete && o->timed))
 		err = trace_run_set_int(loader->trace, loader->run, "end_ns", o->last_ns);
 	make_note(o, &note);
 	if (note.failed)

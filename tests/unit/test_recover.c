@@ -72,6 +72,23 @@ static void dead_runs_are_finished(void **state)
 	assert_int_equal(db_int(scratch->db, "SELECT count(*) FROM op"), 20100);
 }
 
+/* A disk that was full when the mount ended: all that is needed is in the spool. */
+static void an_ended_run_gets_its_end(void **state)
+{
+	struct scratch *scratch = *state;
+	struct recording recording;
+
+	recording_start(scratch, "full", LIMIT, &recording);
+	for (uint64_t seq = 1; seq <= 100; seq++)
+		assert_true(put_event(recording.writer, seq));
+	atomic_store(&spool_state(recording.spool)->requests, 100);
+	atomic_store(&spool_state(recording.spool)->complete, 1);
+	recording_abandon(&recording);
+	assert_int_equal(recover(scratch), 1);
+	assert_int_equal(db_int(scratch->db, "SELECT count(*) FROM run WHERE state = 'recovered' AND clean_end = 1 AND note IS NULL"
+		" AND end_ns = (SELECT max(start_ns + dur_ns) FROM op)"), 1);
+}
+
 /* The recorder died between the last commit and the removal of its spool. */
 static void a_done_run_only_loses_its_spool(void **state)
 {
@@ -336,6 +353,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		scratch_test(nothing_to_do),
 		scratch_test(dead_runs_are_finished),
+		scratch_test(an_ended_run_gets_its_end),
 		scratch_test(a_done_run_only_loses_its_spool),
 		scratch_test(a_live_run_is_left_alone),
 		scratch_test(orphans_are_closed),
