@@ -103,9 +103,10 @@ static bool shim_died(const struct recording *rec)
 							WEXITSTATUS(rec->shim_status) == SHIM_INCOMPLETE));
 }
 
-static void report_early_end(const struct recording *rec)
+static void report_early_end(struct recording *rec)
 {
-	if (!shim_died(rec))
+	rec->unmounted_early = !shim_died(rec);
+	if (rec->unmounted_early)
 		log_msg("%s was unmounted while the command runs; what it does from now on is not recorded",
 			rec->source);
 	else if (WIFSIGNALED(rec->shim_status))

@@ -39,6 +39,7 @@ struct recording {
 	pid_t command; /* 0: not started, or reaped */
 	int command_status;
 	bool command_ended;
+	bool unmounted_early; /* the shim ended well, and the command went on */
 	struct launch *launch;
 	int signal_fd;
 	sigset_t saved_mask;

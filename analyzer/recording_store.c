@@ -101,6 +101,24 @@ static void load_stories(struct trace *trace, struct recording *rec)
 	git_story_recover(trace);
 }
 
+/* All that came through the mount is there, but not all that the command did. A recorder that died has a note by now. */
+static int mark_unmounted(struct trace *trace, const struct recording *rec)
+{
+	struct trace_stmt auto_stmt *stmt = NULL;
+	int err;
+
+	if (!rec->unmounted_early)
+		return 0;
+	err = trace_prepare(trace, "UPDATE run SET clean_end = 0, note = coalesce(note || '; ', '') ||"
+		" 'the directory was unmounted while the command ran: what that did afterwards is not recorded' WHERE id = ?",
+		&stmt, NULL);
+	err = err ?: trace_bind_int(stmt, 1, rec->result.run);
+	err = err ?: trace_step(stmt);
+	if (err < 0)
+		log_msg("%s: cannot mark the run as partial: %s", rec->options->db, trace_error(trace));
+	return err;
+}
+
 static int read_complete(struct trace *trace, int64_t id, bool *ret_complete)
 {
 	struct run_info run;
@@ -130,6 +148,7 @@ int recording_store(struct recording *rec)
 	if (recovered > 0 && !rec->options->quiet)
 		log_msg("%s: recovered %d %s whose recorder had died", rec->options->db, recovered,
 			recovered == 1 ? "run" : "runs");
+	err = err ?: mark_unmounted(trace, rec);
 	store_samples(trace, rec);
 	load_stories(trace, rec);
 	if (err == 0)

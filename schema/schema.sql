@@ -14,7 +14,8 @@ CREATE TABLE run (
     label           TEXT,               -- chosen by the user; commands accept it for the number
     state           TEXT NOT NULL,      -- 'recording', 'finishing', 'done', 'recovered' (the recorder died);
                                         -- 'native': timed by bench without the shim, nothing recorded
-    clean_end       INTEGER,            -- 1: ended by unmounting; 0: the recorder died or lost data; NULL: not ended yet
+    clean_end       INTEGER,            -- 1: ended by unmounting; 0: the recorder died, lost data, or ended before its
+                                        -- command; NULL: not ended yet
     requests        INTEGER,            -- requests counted at dispatch
     recorded        INTEGER,            -- of these, stored in `op`
     dropped         INTEGER,            -- of these, lost; requests = recorded + dropped when all is known

@@ -100,3 +100,16 @@ def test_a_command_that_went_on_makes_its_run_partial(box, unwatched):
     page = box.store / "page.html"
     run(FSTAPE, "report", "-o", page, unwatched)
     assert "Incomplete" in page.read_text() and "command went on after" in page.read_text()
+
+
+def test_a_command_that_went_on_after_unmounting_makes_its_run_partial(box):
+    script = f"echo x >a; cd /; umount {box.src}; sleep 1; echo y >{box.src}/b"
+    done = run(FSTAPE, "record", "-q", "-l", "early", box.db, box.src, "--", "sh", "-c", script)
+    assert (box.src / "b").exists() and "what it does from now on is not recorded" in done.stderr
+    assert "run 1 (early) is partial" in done.stderr
+    row = Database(box.db).condition(1)
+    assert (row["state"], row["clean_end"], row["exit_status"]) == ("done", 0, 0) and row["recorded"] == row["requests"]
+    for command in SHOWN:
+        assert "unmounted while the command ran" in told(command, box.db, "early"), command
+    assert ", partial" in run(FSTAPE, "runs", box.db).stdout
+    assert "no fault" in run(FSTAPE, "check", box.db).stdout
