@@ -89,6 +89,13 @@ def test_manual_has_every_command_and_option():
 
 
 @without_mounts
+@pytest.mark.parametrize("program", ["quickstart", "tests/run"])
+def test_help_of_scripts_fits_a_terminal(program):
+    said = run(TOP / program, "--help").stdout
+    assert said and max(map(len, said.splitlines())) <= 80
+
+
+@without_mounts
 def test_options_of_the_readme_exist():
     for command, _ in tour():
         words = command.split(" | ")[0].split()
