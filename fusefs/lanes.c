@@ -51,7 +51,7 @@ static bool look_at(struct lanes *lanes, struct lane *lane, int64_t now_ns, bool
 	canary_watch(canary, now_ns, watch);
 	watch = watch && now_ns >= lane->banned_until_ns;
 	atomic_store(&lane->watched, watch);
-	/* At every look: one that had seen that it is watched may have been kept from the processor since, and give way now. */
+	/* At every look: who had seen that it is watched may have been kept from the processor since, and give way now. */
 	if (!watch)
 		relieve_all(lanes, lane);
 	return busy;

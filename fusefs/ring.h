@@ -4,8 +4,8 @@
  * the kernel gives a request to a thread of the processor that it was made on.
  *
  * This is not libfuse's io_uring: that is not to be had together with a look at its answers (session.h), passes no
- * interrupts on, does not tell of HANDLE_KILLPRIV_V2's flags, and has one thread for each processor, so that an operation that takes
- * long holds up all others there. It takes the kernel's part alone (Linux 6.14), so any libfuse will do.
+ * interrupts on, does not tell of HANDLE_KILLPRIV_V2's flags, and has one thread for each processor, so that an operation
+ * that takes long holds up all others there. It takes the kernel's part alone (Linux 6.14), so any libfuse will do.
  *
  * The kernel has a queue for each processor. Here each queue has threads, as many as are needed at once, and each thread has
  * a ring of its own with one entry: the memory for one request and its answer. FORGET, interrupts and what comes

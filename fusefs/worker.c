@@ -24,7 +24,7 @@
 #include "session.h"
 
 #define REQUEST_SIZE (WORKER_BUFFER_SIZE + (64u << 10)) /* the largest write, and its header */
-
+#define LONG_IO 32768 /* bytes that take longer than the way to another processor */
 
 struct worker_pool {
 	struct mount *mount;
@@ -47,8 +47,6 @@ struct worker_pool {
 	struct guard_post post;
 	struct giveway *members; /* of all workers; under the lock */
 };
-
-#define LONG_IO 32768 /* bytes that take longer than the way to another processor */
 
 static _Thread_local char *buffer;
 static _Thread_local bool kill_suidgid;

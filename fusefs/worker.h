@@ -30,8 +30,8 @@ int worker_pool_fd(const struct worker_pool *pool);
 void worker_handle(struct mount *mount, void *request, size_t size);
 
 /*
- * Whether a request takes long enough that it is not to be handled at idle priority: meanwhile the scheduler takes the processor for
- * a free one, and gives it to others, though there may be one that is.
+ * Whether a request takes long enough that it is not to be handled at idle priority: meanwhile the scheduler takes the
+ * processor for a free one, and gives it to others, though there may be one that is.
  */
 bool worker_is_long(const void *request, size_t size);
 
