@@ -305,10 +305,24 @@ static int (*const name_compilers[OP_COUNT])(struct compile *, const struct row 
 	[OP_create] = compile_create,
 };
 
+/* FUSE passes names of up to 1024 bytes on, and the filesystem below refuses what is longer than its 255. */
+static bool is_too_long(const struct compile *c, const struct row *row)
+{
+	const uint32_t *names = c->paths.name;
+
+	return row->result == -ENAMETOOLONG && row->path < c->paths.count && row->path2 < c->paths.count &&
+	       (names[row->path] == NO_NAME || (row->op == OP_rename && names[row->path2] == NO_NAME));
+}
+
 int compile_name(struct compile *c, const struct row *row, struct action *a)
 {
 	uint32_t slot;
-	int err = named(c, row, a, &slot);
+	int err;
 
+	if (is_too_long(c, row)) {
+		a->how = ACTION_TOO_LONG;
+		return 0;
+	}
+	err = named(c, row, a, &slot);
 	return err ?: name_compilers[row->op](c, row, a, slot);
 }

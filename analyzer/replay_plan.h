@@ -40,6 +40,7 @@ enum action_how {
 	ACTION_UNREACHABLE, /* its object has no name and no open file: the recorder answered from memory */
 	ACTION_NOT_RECORDED, /* an argument that it takes is not in the recording */
 	ACTION_NOT_ALLOWED,  /* it would give rights away, and plan_options.allow_setid is not set */
+	ACTION_TOO_LONG,     /* its name is longer than one that can be: it was refused for that */
 	ACTION_HOW_COUNT,
 };
 

@@ -20,6 +20,7 @@ static const char *const how_names[ACTION_HOW_COUNT] = {
 	[ACTION_UNREACHABLE] = "not issued: an object without a name that nobody has open",
 	[ACTION_NOT_RECORDED] = "not issued: what it takes is not recorded",
 	[ACTION_NOT_ALLOWED] = "not issued: needs --allow-setid",
+	[ACTION_TOO_LONG] = "not issued: a name of more than 255 bytes, which was refused",
 };
 
 /* --- summary ----------------------------------------------------------------------------------------------------- */
@@ -245,7 +246,7 @@ int replay_report(const struct context *context, const struct plan *plan, const 
 int replay_report_plan(const struct context *context, const struct plan *plan)
 {
 	static const char *const how_fields[ACTION_HOW_COUNT] = { "issued", "forget", "duplicate", "kernel",
-		"unreachable", "not_recorded", "not_allowed" };
+		"unreachable", "not_recorded", "not_allowed", "too_long" };
 	struct table *table = value_table(context);
 	char name[40], words[160];
 

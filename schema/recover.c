@@ -92,7 +92,8 @@ static int recover_dir(struct trace *trace, const char *dir, void (*progress)(in
 		return 0;
 	}
 	if (err == -EUCLEAN) {
-		log_msg("%s: not a spool that this version can read, left alone", dir);
+		log_msg("%s: not a spool that this version can read, left alone; when you move it away, 'fstape recover'"
+			" finishes its run without what is in it", dir);
 		return 0;
 	}
 	if (err < 0)

@@ -290,6 +290,25 @@ def test_bad_words(box):
     assert os.listdir(target) == ["precious"] and not os.path.exists(box.top / "x.db")
 
 
+def test_names_that_are_too_long(box):
+    """FUSE hands them to us, the filesystem refuses them: recordings of that are replayed without them."""
+    script = ("import os\n"
+              "for call in (lambda: open('x' * 256, 'w'), lambda: os.mkdir('y' * 300), lambda: os.unlink('z' * 256),\n"
+              "             lambda: os.rename('a', 'b' * 256), lambda: os.link('a', 'c' * 256), lambda: os.symlink('a', 'd' * 256)):\n"
+              "    open('a', 'w').close()\n"
+              "    try: call()\n"
+              "    except OSError: pass\n"
+              "    else: raise SystemExit('made')")
+    record(box, "long", "python3", "-c", script)
+    assert Database(box.db).value("SELECT count(*) FROM ops WHERE length(path) > 255 AND error = 'ENAMETOOLONG'") >= 6
+    target = box.top / "t"
+    target.mkdir()
+    replay(box.db, target)
+    assert os.listdir(target) == ["a"]
+    rows = json.loads(run(FSTAPE, "replay", "--dry-run", "--format", "json", box.db).stdout)
+    assert json.dumps(rows).count("too_long") == 1
+
+
 def test_bound_of_what_is_written(box):
     record(box, "dd", "dd", "if=/dev/zero", f"of={box.src}/a", "bs=1M", "count=3", "status=none")
     target = box.top / "t"
