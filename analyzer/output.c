@@ -55,16 +55,6 @@ static int write_special(const char *path, int (*write)(FILE *, void *), void *a
 	return write_to(fd, path, write, arg);
 }
 
-/* Why is known here only; main() could just say that something failed. A reader that has gone is no news. */
-static int write_standard(int (*write)(FILE *, void *), void *arg)
-{
-	int err = write(stdout, arg);
-
-	if (ferror(stdout) && err < 0 && err != -EINTR && err != -EPIPE)
-		log_errno(err, "cannot write to standard output");
-	return err;
-}
-
 int output_write(
 	const char *path, const char *database, int (*write)(FILE *out, void *arg), void *arg)
 {
@@ -72,7 +62,7 @@ int output_write(
 	struct stat st, db;
 
 	if (!path || strcmp(path, "-") == 0)
-		return write_standard(write, arg);
+		return write(stdout, arg); /* main() says why it could not, once */
 	/* A link to nothing is filled where it leads, as by the shell. */
 	if (stat(path, &st) < 0)
 		return lstat(path, &st) < 0 ? write_regular(path, write, arg) : write_special(path, write, arg);

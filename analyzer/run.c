@@ -102,8 +102,8 @@ static void describe_untimed(const struct run_info *run, struct strbuf *text)
 				  " write that to the database, or was killed");
 		return;
 	}
-	strbuf_addf(text, "'fstape record' was killed before its command had ended; the recorder's command went on after %s,"
-		" when the recording ends, and what it did from then on, how long it took and how it ended is not known",
+	strbuf_addf(text, "'fstape record' was killed before its command had ended; what the command did if it went on after"
+		" %s, when the recording ends, how long it took and how it ended is not known",
 		run->end_ns > 0 ? format_duration(run->end_ns, end) : "that");
 }
 

@@ -261,7 +261,7 @@ def test_output(db, tmp_path):
         assert done.returncode == 1 and "No space left" in done.stderr, (form, done)
     with open("/dev/full", "wb") as full:
         done = subprocess.run([FSTAPE, "export", db, "-f", "json", "--run", "story"], stdout=full, stderr=subprocess.PIPE)
-    assert done.returncode == 1 and done.stderr == b"fstape: cannot write to standard output: No space left on device\n"
+    assert done.returncode == 1 and done.stderr == b"fstape: cannot write to standard output, /dev/full: No space left on device\n"
     assert out.read_bytes() == before and os.listdir(tmp_path) == ["out.json"]
 
 

@@ -298,7 +298,7 @@ def test_where_the_page_goes(clone, tmp_path):
     done = run(FSTAPE, "report", clone, check=False)
     assert done.returncode == 2 and "-o FILE" in done.stderr
     done = run("sh", "-c", f"{FSTAPE} report {clone} -o - >/dev/full", check=False)
-    assert done.returncode == 1 and "cannot write to standard output: No space left on device\n" in done.stderr
+    assert done.returncode == 1 and "cannot write to standard output, /dev/full: No space left on device\n" in done.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
