@@ -103,6 +103,22 @@ static int recover_dir(struct trace *trace, const char *dir, void (*progress)(in
 	return err;
 }
 
+/* What had got into the database is all that is known of it. */
+static int close_orphan(struct trace *trace, int64_t run)
+{
+	struct trace_stmt auto_stmt *stmt = NULL;
+	int err = trace_prepare(trace,
+		"UPDATE run SET state = 'recovered', clean_end = 0, note = 'the spool is gone: what was in it is lost',"
+		" dropped = 0, (requests, recorded) = (SELECT max(count(*), coalesce(max(seq), 0)), count(*) FROM op"
+		" WHERE run = ?1), end_ns = coalesce(end_ns, (SELECT max(start_ns + dur_ns) FROM op WHERE run = ?1))"
+		" WHERE id = ?1",
+		&stmt, NULL);
+
+	err = err ?: trace_bind_int(stmt, 1, run);
+	err = err ?: trace_step(stmt);
+	return err ?: trace_clear_marks(trace, run);
+}
+
 /*
  * A recorder commits the row of its run when it holds the lock of the spool, and removes the spool when it has
  * committed the end. So a run without a spool that still says "recording" has lost both; one whose spool was left
@@ -124,9 +140,7 @@ static int mark_orphans(struct trace *trace, const char *root)
 			return -ENOMEM;
 		if (access(dir, F_OK) == 0)
 			continue;
-		err = trace_run_set_text(trace, run, "state", "recovered");
-		err = err ?: trace_run_set_int(trace, run, "clean_end", 0);
-		err = err ?: trace_run_set_text(trace, run, "note", "the spool is gone: what was in it is lost");
+		err = close_orphan(trace, run);
 		if (err < 0)
 			return err;
 		count++;

@@ -175,6 +175,28 @@ static void orphans_are_closed(void **state)
 }
 
 /* The row was lost with the database's log; the spool knows enough to make it again. */
+/* With the spool the counts are gone as well: they are those of what had been loaded, and no mark of it is left. */
+static void an_orphan_has_what_was_loaded(void **state)
+{
+	struct scratch *scratch = *state;
+	struct trace *trace;
+	char *messages;
+
+	dead_run(scratch, "orphan", 100);
+	assert_int_equal(recover(scratch), 1);
+	assert_int_equal(trace_open(scratch->db, TRACE_WRITE, &trace), 0);
+	assert_int_equal(trace_run_set_text(trace, 1, "state", "recording"), 0);
+	assert_int_equal(trace_run_set_text(trace, 1, "note", NULL), 0);
+	assert_int_equal(trace_run_set_int(trace, 1, "requests", 0), 0);
+	assert_int_equal(trace_run_set_int(trace, 1, "recorded", 0), 0);
+	trace_close(trace);
+	assert_int_equal(recover_quietly(scratch, &messages), 1);
+	free(messages);
+	assert_int_equal(db_int(scratch->db, "SELECT count(*) FROM run WHERE state = 'recovered' AND requests = 100"
+		" AND recorded = 100 AND dropped = 0 AND clean_end = 0 AND note LIKE '%spool is gone%'"
+		" AND end_ns = (SELECT max(start_ns + dur_ns) FROM op)"), 1);
+}
+
 static void a_lost_row_is_restored(void **state)
 {
 	struct scratch *scratch = *state;
@@ -358,6 +380,7 @@ int main(void)
 		scratch_test(a_live_run_is_left_alone),
 		scratch_test(orphans_are_closed),
 		scratch_test(pages_that_cannot_be_read_are_damage),
+		scratch_test(an_orphan_has_what_was_loaded),
 		scratch_test(a_lost_row_is_restored),
 		scratch_test(another_database_s_spool_is_left_alone),
 		scratch_test(a_newer_spool_is_left_alone),
