@@ -85,8 +85,8 @@ static void an_ended_run_gets_its_end(void **state)
 	atomic_store(&spool_state(recording.spool)->complete, 1);
 	recording_abandon(&recording);
 	assert_int_equal(recover(scratch), 1);
-	assert_int_equal(db_int(scratch->db, "SELECT count(*) FROM run WHERE state = 'recovered' AND clean_end = 1 AND note IS NULL"
-		" AND end_ns = (SELECT max(start_ns + dur_ns) FROM op)"), 1);
+	assert_int_equal(db_int(scratch->db, "SELECT count(*) FROM run WHERE state = 'recovered' AND clean_end = 1"
+		" AND note IS NULL AND end_ns = (SELECT max(start_ns + dur_ns) FROM op)"), 1);
 }
 
 /* The recorder died between the last commit and the removal of its spool. */
