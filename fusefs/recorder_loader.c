@@ -55,11 +55,12 @@ static void set_priority(struct loader_priority *priority, bool idle)
  * At work and given no processor: others may be waiting for a lock that it holds, the spool's or the kernel's of our memory.
  * One that waits for the disk looks the same, and does not mind.
  */
-static bool look(void *arg, int64_t now_ns, bool)
+static bool look(void *arg, int64_t now_ns, bool last)
 {
 	struct loader_priority *priority = arg;
 	int64_t cpu_ns;
 
+	(void)last;
 	if (!atomic_load(&priority->at_work)) {
 		priority->seen_ns = now_ns;
 		return false;

@@ -234,12 +234,13 @@ static bool is_waiting(const struct worker_pool *pool)
  * The guard's look (guard.h) at the one that leads, and at those that did and are held up: no other is ever busy in its
  * sense. Only who leads keeps others from serving.
  */
-static bool look(void *arg, int64_t now_ns, bool)
+static bool look(void *arg, int64_t now_ns, bool last)
 {
 	struct worker_pool *pool = arg;
 	bool busy = false, late = false, waiting = false, held_up = false;
 	struct leader *leading;
 
+	(void)last;
 	pthread_mutex_lock(&pool->lock);
 	leading = atomic_load(&pool->leading);
 	for (struct giveway *give = pool->members; give; give = give->next) {
