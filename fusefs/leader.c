@@ -123,24 +123,25 @@ static void note_trial(struct leader_settings *settings, enum leader_way best)
 	settings->trusted = 0;
 }
 
-/* Only what has been measured in one trial is compared: what programs do between their requests changes. */
+/*
+ * The way in use is measured on and on: what programs do between their requests changes, and a trial that was made while it
+ * did may have misled.
+ */
 static void judge(struct leader *leader, int64_t now)
 {
 	struct leader_settings *settings = leader->settings;
+	bool trial = !cost_of(leader, leader->way);
 
+	/* A low quartile: it has what waiting costs, and little of what the client does in between. */
+	array_sort(leader->samples, SAMPLES, sizeof(leader->samples[0]), compare);
+	settings->cost[leader->way] = leader->samples[SAMPLES / 4] + 1;
 	leader->count = 0;
-	if (!cost_of(leader, leader->way)) {
-		/* A low quartile: it has what waiting costs, and little of what the client does in between. */
-		array_sort(leader->samples, SAMPLES, sizeof(leader->samples[0]), compare);
-		settings->cost[leader->way] = leader->samples[SAMPLES / 4] + 1;
-		leader->way = choose(leader, now);
-		if (cost_of(leader, leader->way))
-			note_trial(settings, leader->way);
-	} else if (++settings->trusted >= settings->trust) {
+	if (!trial && ++settings->trusted >= settings->trust)
 		for (int way = 0; way < LEADER_WAYS; way++)
 			settings->cost[way] = 0;
-		leader->way = choose(leader, now);
-	}
+	leader->way = choose(leader, now);
+	if (trial && cost_of(leader, leader->way))
+		note_trial(settings, leader->way);
 	if (leader->way != LEADER_FOLLOW)
 		leader_rest(leader);
 }
