@@ -21,6 +21,7 @@ struct loader_priority {
 	struct giveway give;
 	bool may_be_idle;
 	_Atomic bool at_work; /* and perhaps in possession of what others need */
+	_Atomic int64_t wakes_ns; /* CLOCK_MONOTONIC: until when it sleeps; 0: it does not */
 	clockid_t clock; /* its processor time */
 	struct guard *guard;
 	struct guard_post post;

@@ -58,11 +58,13 @@ static void set_priority(struct loader_priority *priority, bool idle)
 static bool look(void *arg, int64_t now_ns, bool last)
 {
 	struct loader_priority *priority = arg;
-	int64_t cpu_ns;
+	int64_t cpu_ns, wakes_ns = atomic_load(&priority->wakes_ns);
 
 	(void)last;
 	if (!atomic_load(&priority->at_work)) {
 		priority->seen_ns = now_ns;
+		if (wakes_ns && now_ns - wakes_ns > STARVED_NS) /* it cannot even say that it is up */
+			giveway_relieve(&priority->give, false);
 		return false;
 	}
 	cpu_ns = clock_ns(priority->clock);
@@ -159,6 +161,7 @@ static bool wait_for_work(struct recorder *recorder, int64_t period_ns)
 
 	pthread_mutex_lock(&recorder->lock);
 	set_at_work(&recorder->priority, false);
+	atomic_store(&recorder->priority.wakes_ns, until);
 	if (!recorder->stop)
 		pthread_cond_timedwait(&recorder->wake, &recorder->lock, &ts);
 	stop = recorder->stop;
@@ -202,6 +205,7 @@ static void *loader_main(void *arg)
 
 		requests = atomic_load_explicit(&recorder->state->requests, memory_order_relaxed);
 		set_at_work(&recorder->priority, period == PERIOD_BUSY_NS || requests != before);
+		atomic_store(&recorder->priority.wakes_ns, 0);
 		spool_prepare(recorder->spool, RECORDER_SPARE_SEGMENTS); /* no space: the workers find out, and wait or drop */
 		if (lazy || (recorder->load_at_end && quarters_used(recorder) < 2))
 			check_end_alone(recorder);
