@@ -8,7 +8,6 @@
 #include "canary.h"
 #include "guard.h"
 #include "lone.h"
-#include "priority.h"
 
 #define BAN_NS 20000000
 
@@ -95,7 +94,6 @@ void lanes_free(struct lanes *lanes)
 
 void lanes_join(struct lanes *lanes, unsigned int lane, struct giveway *give)
 {
-	priority_set_idle(0, false); /* who started it may have been giving way */
 	giveway_init(give);
 	pthread_mutex_lock(&lanes->lock);
 	give->next = lanes->lane[lane].members;

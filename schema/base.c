@@ -55,14 +55,6 @@ int log_errno(int err, const char *fmt, ...)
 	return -err;
 }
 
-int stream_error(FILE *out)
-{
-	if (!ferror(out))
-		return 0;
-	errno = 0;
-	return fputc('\n', out) == EOF || fflush(out) == EOF ? -(errno ?: EIO) : -EIO;
-}
-
 const char *errno_name(int err, char buf[static 16])
 {
 	const char *name = strerrorname_np(abs(err));

@@ -14,7 +14,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -86,12 +85,6 @@ void log_msg(const char *fmt, ...) PRINTF(1, 2);
 
 /* The same with ": STRERROR" added; `err` may have either sign. Returns -|err|, for `return log_errno(...)`. */
 int log_errno(int err, const char *fmt, ...) PRINTF(2, 3);
-
-/*
- * 0, or -errno of what failed when something was written to `out`. errno of that moment has been lost by the time that
- * anybody asks: so one more byte is written, which fails for the same reason.
- */
-int stream_error(FILE *out);
 
 /* "ENOENT" for 2 or -2; "E1234" for numbers that no name is known for, in `buf`. */
 const char *errno_name(int err, char buf[static 16]);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The daemon's workers: a lone client is served by one of them, and nobody has to wait for that one."""
+import contextlib
 import os
 import pathlib
 import subprocess
@@ -55,6 +56,16 @@ def lone_client(path):
     return client
 
 
+@contextlib.contextmanager
+def frozen(box):
+    """The file system below: who writes to it waits."""
+    subprocess.run(["fsfreeze", "--freeze", box.src.parent.parent], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["fsfreeze", "--unfreeze", box.src.parent.parent], check=True)
+
+
 def cpu_seconds(pid):
     return sum(int(open(f"/proc/{pid}/task/{tid}/schedstat").read().split()[0])
                for tid in os.listdir(f"/proc/{pid}/task")) / 1e9
@@ -73,8 +84,7 @@ def test_leader_held_up(box, wait):
         path = os.path.join(mnt, "file")
         open(path, "w").close()
         client = lone_client(path)
-        subprocess.run(["fsfreeze", "--freeze", box.src.parent.parent], check=True)
-        try:
+        with frozen(box):
             client.stdin.write("\n")
             client.stdin.flush()
             time.sleep(0.3)
@@ -85,8 +95,6 @@ def test_leader_held_up(box, wait):
                 assert other.wait(10 * SLOW) == 0
             finally:
                 other.kill()
-        finally:
-            subprocess.run(["fsfreeze", "--unfreeze", box.src.parent.parent], check=True)
         assert client.stdout.readline() == "written\n"
         assert client.wait(10 * SLOW) == 0
     box.recorded(action, cache="never", allow_other=True, wait=wait)
@@ -149,15 +157,12 @@ def test_a_lost_lead_leaves_nothing(box):
         open(path, "w").close()
         pid = box.mounts[0].pid
         client = lone_client(path)
-        subprocess.run(["fsfreeze", "--freeze", box.src.parent.parent], check=True)
-        try:
+        with frozen(box):
             client.stdin.write("\n")
             client.stdin.flush()
             time.sleep(0.3)
             asker = box.client(sys.executable, "-c", SLOW_ASKER, path)
             time.sleep(1)  # it is served by another worker that leads now
-        finally:
-            subprocess.run(["fsfreeze", "--unfreeze", box.src.parent.parent], check=True)
         assert client.stdout.readline() == "written\n"
         asker.kill()
         assert client.wait(10 * SLOW) == 0
