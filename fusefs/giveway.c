@@ -8,32 +8,32 @@
 #include "guard.h"
 #include "priority.h"
 
-#define BAN_NS 20000000
-
 void giveway_init(struct giveway *give)
 {
 	*give = (struct giveway){ .self = gettid() };
 }
 
-void giveway_busy(struct giveway *give, int64_t now_ns)
+void giveway_busy(struct giveway *give, int64_t now_ns, pid_t tid)
 {
 	atomic_store(&give->busy_ns, now_ns); /* before anybody looks whether the guard sleeps */
-	if (!atomic_load_explicit(&give->banned, memory_order_relaxed))
+	if (!tid || !atomic_load_explicit(&give->kept, memory_order_relaxed))
 		return;
-	atomic_store(&give->banned, false);
-	give->banned_until_ns = now_ns + BAN_NS;
+	atomic_store(&give->kept, false);
+	ban_start(&give->ban, now_ns);
 	giveway_end(give);
 }
 
 void giveway_wait(struct giveway *give)
 {
 	giveway_end(give);
+	if (atomic_load_explicit(&give->kept, memory_order_relaxed))
+		atomic_store(&give->kept, false);
 	atomic_store_explicit(&give->busy_ns, 0, memory_order_relaxed);
 }
 
 bool giveway_may(const struct giveway *give, int64_t now_ns)
 {
-	return now_ns >= give->banned_until_ns;
+	return !ban_holds(&give->ban, now_ns);
 }
 
 /*
@@ -70,14 +70,14 @@ bool giveway_is_late(const struct giveway *give, int64_t now_ns)
 	return since && now_ns - since > GUARD_NS;
 }
 
-void giveway_relieve(struct giveway *give, bool ban)
+bool giveway_relieve(struct giveway *give, bool waiting)
 {
 	pid_t thread = atomic_load(&give->idle);
 
 	if (!thread)
-		return;
-	if (ban)
-		atomic_store(&give->banned, true);
-	atomic_store(&give->relieved, true);
+		return false;
+	if (waiting)
+		atomic_store(&give->kept, true);
 	priority_set_idle(thread, false);
+	return !atomic_exchange(&give->relieved, true);
 }

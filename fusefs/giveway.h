@@ -18,21 +18,26 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "ban.h"
+
 struct giveway {
 	struct giveway *next;	 /* for whoever keeps a list of them */
 	_Atomic int64_t busy_ns; /* with a request or its answer, since, CLOCK_MONOTONIC; 0: waiting */
 	_Atomic pid_t idle;	 /* the thread while it is of idle priority, or 0 */
 	_Atomic bool relieved;	 /* by another thread, since */
-	_Atomic bool banned;	 /* others were found to need the processor */
-	int64_t banned_until_ns;
+	_Atomic bool kept;	 /* a request was found waiting while others had the processor */
+	struct ban ban;
 	pid_t self;
 };
 
 /* By the thread that gives way. */
 void giveway_init(struct giveway *give);
 
-/* It has a request, or waits for none. */
-void giveway_busy(struct giveway *give, int64_t now_ns);
+/*
+ * It has a request, of thread `tid`, or waits for none. One that the kernel has made by itself (0) has kept nobody waiting:
+ * when that is what was found, it was most likely the client itself that had the processor.
+ */
+void giveway_busy(struct giveway *give, int64_t now_ns, pid_t tid);
 void giveway_wait(struct giveway *give);
 
 /* After giveway_busy(): whether it may give way now. */
@@ -48,7 +53,10 @@ bool giveway_is_busy(const struct giveway *give);
 /* From another thread: it has been busy for longer than a guard waits, CLOCK_MONOTONIC. */
 bool giveway_is_late(const struct giveway *give, int64_t now_ns);
 
-/* From another thread: back to ordinary priority; with `ban`, for a while. */
-void giveway_relieve(struct giveway *give, bool ban);
+/*
+ * From another thread: back to ordinary priority; `waiting`: a request is, so for a while, should somebody wait for it.
+ * False: it had that priority already.
+ */
+bool giveway_relieve(struct giveway *give, bool waiting);
 
 #endif

@@ -4,12 +4,11 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "ban.h"
 #include "base.h"
 #include "canary.h"
 #include "guard.h"
 #include "lone.h"
-
-#define BAN_NS 20000000
 
 struct lane {
 	struct lone lone;
@@ -17,7 +16,7 @@ struct lane {
 	_Atomic bool wanted;  /* there has been a lone client: there is a canary, or there cannot be one */
 	_Atomic bool watched; /* the canary is awake and well */
 	struct canary *_Atomic canary;
-	int64_t banned_until_ns;
+	struct ban ban;
 	struct giveway *members;
 };
 
@@ -46,9 +45,9 @@ static bool look_at(struct lanes *lanes, struct lane *lane, int64_t now_ns, bool
 	if (!canary)
 		return busy;
 	if (canary_is_starved(canary, now_ns))
-		lane->banned_until_ns = now_ns + BAN_NS;
+		ban_start(&lane->ban, now_ns);
 	canary_watch(canary, now_ns, watch);
-	watch = watch && now_ns >= lane->banned_until_ns;
+	watch = watch && !ban_holds(&lane->ban, now_ns);
 	atomic_store(&lane->watched, watch);
 	/* At every look: who had seen that it is watched may have been kept from the processor since, and give way now. */
 	if (!watch)

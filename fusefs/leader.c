@@ -13,7 +13,8 @@
 #include "who.h"
 
 #define SAMPLES 48	 /* requests that a way of waiting is judged by */
-#define TRUST 16	 /* times SAMPLES until the others are tried again; twice as many each time that nothing has changed */
+#define GLANCE 12	 /* of these, when it is tried, that show whether it may be any good */
+#define TRUST 64	 /* times SAMPLES until the others are tried again; twice as many each time that nothing has changed */
 #define MOST_TRUST 1024
 #define POLL_NS 50000
 #define MISS_NS 30000	 /* a worker that was not put aside by then is not where the client is */
@@ -32,6 +33,7 @@ struct leader {
 	pid_t last_client;    /* of the last answer */
 	int64_t replied_ns, poll_until_ns;
 	unsigned int misses;
+	bool banned;	      /* from following, when last looked at */
 	bool fresh_reply;     /* nothing has been waited for since */
 };
 
@@ -93,24 +95,54 @@ static uint32_t cost_of(const struct leader *leader, enum leader_way way)
 	return atomic_load_explicit(&leader->settings->cost[way], memory_order_relaxed);
 }
 
+/* Of those that may be used and are known; LEADER_WAYS: none. Polling takes a processor, so it has to be worth that. */
+static enum leader_way best_known(const struct leader *leader, int64_t now)
+{
+	static const enum leader_way preferred[] = { LEADER_FOLLOW, LEADER_SLEEP, LEADER_POLL };
+	enum leader_way best = LEADER_WAYS;
+
+	for (size_t i = 0; i < ARRAY_SIZE(preferred); i++) {
+		enum leader_way way = preferred[i];
+
+		if (cost_of(leader, way) && is_open(leader, way, now) &&
+			(best == LEADER_WAYS || cost_of(leader, way) < cost_of(leader, best) / 8 * 7))
+			best = way;
+	}
+	return best;
+}
+
 /* The next that has not been tried in this trial, or the best of all. */
 static enum leader_way choose(struct leader *leader, int64_t now)
 {
 	enum wait_mode wait = leader->settings->wait;
-	enum leader_way best = LEADER_SLEEP;
 	enum leader_way wanted = wait == WAIT_POLL ? LEADER_POLL : wait == WAIT_FOLLOW ? LEADER_FOLLOW : LEADER_SLEEP;
 
 	if (wait != WAIT_AUTO)
 		return is_open(leader, wanted, now) ? wanted : LEADER_SLEEP;
-	for (int way = LEADER_SLEEP; way < LEADER_WAYS; way++) {
-		if (!is_open(leader, way, now))
-			continue;
-		if (!cost_of(leader, way))
+	for (int way = LEADER_WAYS - 1; way >= LEADER_SLEEP; way--) /* the likeliest first: by it the others are measured */
+		if (!cost_of(leader, way) && is_open(leader, way, now))
 			return way;
-		if (cost_of(leader, way) < cost_of(leader, best))
-			best = way;
-	}
-	return best;
+	return best_known(leader, now);
+}
+
+static bool is_trial(const struct leader *leader)
+{
+	return !cost_of(leader, leader->way);
+}
+
+/* A low quartile of the samples: it has what waiting costs, and little of what the client does in between. */
+static uint32_t measured(struct leader *leader)
+{
+	array_sort(leader->samples, leader->count, sizeof(leader->samples[0]), compare);
+	return leader->samples[leader->count / 4] + 1;
+}
+
+/* What is tried costs so much more than what is known that there is no need to measure how much. */
+static bool is_hopeless(struct leader *leader, int64_t now)
+{
+	enum leader_way best = best_known(leader, now);
+
+	return best != LEADER_WAYS && measured(leader) / 2 > cost_of(leader, best);
 }
 
 /* A trial costs more than it brings when it finds what is known: the oftener it has, the later the next one. */
@@ -123,6 +155,14 @@ static void note_trial(struct leader_settings *settings, enum leader_way best)
 	settings->trusted = 0;
 }
 
+static void change(struct leader *leader, int64_t now)
+{
+	leader->way = choose(leader, now);
+	leader->count = 0;
+	if (leader->way != LEADER_FOLLOW)
+		leader_rest(leader);
+}
+
 /*
  * The way in use is measured on and on: what programs do between their requests changes, and a trial that was made while it
  * did may have misled.
@@ -130,20 +170,16 @@ static void note_trial(struct leader_settings *settings, enum leader_way best)
 static void judge(struct leader *leader, int64_t now)
 {
 	struct leader_settings *settings = leader->settings;
-	bool trial = !cost_of(leader, leader->way);
+	bool trial = is_trial(leader);
 
-	/* A low quartile: it has what waiting costs, and little of what the client does in between. */
-	array_sort(leader->samples, SAMPLES, sizeof(leader->samples[0]), compare);
-	settings->cost[leader->way] = leader->samples[SAMPLES / 4] + 1;
-	leader->count = 0;
+	settings->cost[leader->way] = measured(leader);
 	if (!trial && ++settings->trusted >= settings->trust)
 		for (int way = 0; way < LEADER_WAYS; way++)
-			settings->cost[way] = 0;
-	leader->way = choose(leader, now);
-	if (trial && cost_of(leader, leader->way))
+			if (way != (int)leader->way)
+				settings->cost[way] = 0;
+	change(leader, now);
+	if (trial && !is_trial(leader))
 		note_trial(settings, leader->way);
-	if (leader->way != LEADER_FOLLOW)
-		leader_rest(leader);
 }
 
 void leader_begin(struct leader *leader)
@@ -202,21 +238,24 @@ void leader_received(struct leader *leader, pid_t tid, bool may_look)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC), gap = now - leader->replied_ns;
 
-	giveway_busy(&leader->give, now);
+	giveway_busy(&leader->give, now, tid);
 	if (leader->fresh_reply) /* it was there before we asked */
 		leader->misses = 0;
 	leader->fresh_reply = false;
 	leader->client = tid;
 	if (tid && tid == leader->last_client && leader->replied_ns) {
 		leader->samples[leader->count++] = (uint32_t)(gap < LONGEST_NS ? gap : LONGEST_NS);
-		if (leader->count == SAMPLES)
+		if (leader->count == SAMPLES ||
+			(leader->count == GLANCE && is_trial(leader) && is_hopeless(leader, now)))
 			judge(leader, now);
 	}
 	if (leader->way == LEADER_FOLLOW && !is_open(leader, LEADER_FOLLOW, now)) {
 		leader->settings->cost[LEADER_FOLLOW] = 0; /* it may have been found out when nobody else was there */
-		leader->way = choose(leader, now);
-		leader->count = 0;
-		leader_rest(leader);
+		leader->banned = true;
+		change(leader, now);
+	} else if (leader->banned && is_open(leader, LEADER_FOLLOW, now)) {
+		leader->banned = false;
+		change(leader, now);
 	}
 	if (leader->way == LEADER_FOLLOW && tid && may_look && leader->misses >= MISSES)
 		follow(leader);

@@ -5,7 +5,8 @@
  * Most of a request's price is waking up: of the worker when the request comes, of the client when the answer does. A
  * thread that is woken on another, idle processor costs several times what handling the request does (docs/performance.md
  * has figures). There are three ways to wait, and which is best depends on the machine, so they are tried in turn, the
- * time from answer to next request is measured, and the best is used until the next trial:
+ * time from answer to next request is measured, and the best is used until the next trial. What is far from it is dropped
+ * after a few requests, as a trial of a bad way costs more than all else that this brings.
  *
  *   sleep    wait for the kernel's wake-up
  *   poll     ask again and again for POLL_NS at most, giving way to others in between

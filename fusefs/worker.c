@@ -249,8 +249,9 @@ static bool look(void *arg, int64_t now_ns, bool last)
 			continue;
 		waiting = late ? waiting : is_waiting(pool);
 		late = true;
-		held_up |= leading && give == leader_giveway(leading);
-		giveway_relieve(give, waiting);
+		/* One that was put aside goes on now; if that was not what held it up, it is found again. */
+		if (!giveway_relieve(give, waiting))
+			held_up |= leading && give == leader_giveway(leading);
 	}
 	if (held_up && waiting)
 		end_lead(pool);
