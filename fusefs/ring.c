@@ -381,6 +381,7 @@ static void *thread_main(void *arg)
 	struct queue *queue = &ring->queues[entry->queue];
 
 	pthread_setname_np(pthread_self(), "ring");
+	priority_init();
 	entry->in_lane = to_processor(entry) && ring->lanes;
 	cred_thread_init(ring->mount->fs);
 	if (entry->in_lane)

@@ -5,6 +5,7 @@
 #include <linux/fuse.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,8 +18,10 @@
 #include "giveway.h"
 #include "guard.h"
 #include "leader.h"
+#include "linger.h"
 #include "lone.h"
 #include "mount.h"
+#include "priority.h"
 #include "recorder.h"
 #include "ring.h"
 #include "session.h"
@@ -38,6 +41,7 @@ struct worker_pool {
 	unsigned int running;
 	_Atomic unsigned int idle;
 	_Atomic bool stopping;
+	struct linger_limit lingering;
 
 	/* of a lone client */
 	struct leader_settings settings;
@@ -50,6 +54,7 @@ struct worker_pool {
 
 static _Thread_local char *buffer;
 static _Thread_local bool kill_suidgid;
+static _Thread_local struct linger linger;
 static _Thread_local struct leader *mine;
 static _Thread_local bool leads; /* this thread is the leader */
 
@@ -286,6 +291,7 @@ static ssize_t receive(struct worker_pool *pool, void *mem)
 static void handle(struct worker_pool *pool, void *mem, size_t size)
 {
 	note_client(pool, mem, size);
+	linger_received(&linger);
 	session_note_request(pool->mount->session, mem, size);
 	worker_handle(pool->mount, mem, size);
 }
@@ -315,12 +321,18 @@ static bool next_round(struct worker_pool *pool, int epoll_fd)
 	struct leader *leading = atomic_load(&pool->leading);
 
 	notice_lost_lead(leading);
-	if (leading && leading != mine) {
-		park(pool);
+	if (leading) {
+		linger_end(&linger, &pool->lingering);
+		if (leading != mine) {
+			park(pool);
+			return !atomic_load(&pool->stopping);
+		}
+		if (leader_poll(mine))
+			return !atomic_load(&pool->stopping);
+	} else if (pool->settings.wait == WAIT_AUTO && linger_on(&linger, &pool->lingering, clock_ns(CLOCK_MONOTONIC))) {
+		sched_yield();
 		return !atomic_load(&pool->stopping);
 	}
-	if (leads && leader_poll(mine))
-		return !atomic_load(&pool->stopping);
 	return wait_for_request(pool, epoll_fd);
 }
 
@@ -385,6 +397,7 @@ static void *worker_main(void *arg)
 	int epoll_fd = make_epoll(pool);
 
 	pthread_setname_np(pthread_self(), "worker");
+	priority_init();
 	cred_thread_init(pool->mount->fs);
 	if (mem && epoll_fd >= 0 && leader_new(&pool->settings, &mine) == 0) {
 		join(pool, leader_giveway(mine));
@@ -396,6 +409,7 @@ static void *worker_main(void *arg)
 		close(epoll_fd);
 	free(mem);
 	worker_thread_end();
+	linger_end(&linger, &pool->lingering);
 	lock_pool(pool);
 	if (atomic_load(&pool->leading) == mine)
 		end_lead(pool);
@@ -460,6 +474,7 @@ int worker_pool_start(struct mount *mount, struct worker_pool **ret_pool)
 	pthread_cond_init(&pool->parked, NULL);
 	flags = fcntl(pool->fuse_fd, F_GETFL);
 	leader_settings_init(mount->fs->options.wait, &pool->settings);
+	pool->lingering.most = (unsigned int)CPU_COUNT(&pool->settings.processors);
 	if (pool->stop_fd < 0 || pool->over_fd < 0 || flags < 0 ||
 		fcntl(pool->fuse_fd, F_SETFL, flags | O_NONBLOCK) < 0) {
 		err = -errno;

@@ -139,7 +139,7 @@ def test_who_waits_for_a_lock_does_not_give_way(on, box):
             lockers.append(box.client(sys.executable, "-c", LONE_LOCKER, mount.mnt / "file", stdout=subprocess.PIPE))
         assert lockers[-1].stdout.readline() == b"waits\n"
         waiting = wait_until(lambda: len(found := threads_of(mount.pid, "lock")) == 5 and found, what="threads that wait")
-        assert set(map(repr, waiting.values())) == {repr((os.SCHED_OTHER, os.sched_getaffinity(0)))}
+        assert set(map(repr, waiting.values())) == {repr((os.SCHED_BATCH, os.sched_getaffinity(0)))}
         fcntl.lockf(file, fcntl.LOCK_UN)
         for locker in lockers:
             assert locker.wait(20 * SLOW) == 0

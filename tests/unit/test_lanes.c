@@ -41,6 +41,7 @@ static void *member_main(void *arg)
 	int client;
 
 	pin(member->processor);
+	priority_init();
 	lanes_join(member->lanes, member->processor, &give);
 	atomic_store(&member->tid, gettid());
 	while (eventfd_read(member->ask_fd, &count) == 0 && (client = atomic_load(&member->client))) {
@@ -48,7 +49,7 @@ static void *member_main(void *arg)
 		atomic_fetch_add(&member->answered, 1);
 	}
 	lanes_leave(member->lanes, member->processor, &give);
-	assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
+	assert_int_equal(sched_getscheduler(0), SCHED_BATCH);
 	return NULL;
 }
 
@@ -138,7 +139,7 @@ static void many_clients_are_not_given_way_to(void **state)
 		ask(&f->member, 1 + i % 5);
 	usleep(20000);
 	ask(&f->member, 1);
-	assert_int_equal(sched_getscheduler(atomic_load(&f->member.tid)), SCHED_OTHER);
+	assert_int_equal(sched_getscheduler(atomic_load(&f->member.tid)), SCHED_BATCH);
 }
 
 static void a_lone_client_is_until_it_rests(void **state)
@@ -149,7 +150,7 @@ static void a_lone_client_is_until_it_rests(void **state)
 		skip();
 	for (int times = 0; times < 2; times++) {
 		wait_for(&f->member, SCHED_IDLE, 7);
-		wait_for(&f->member, SCHED_OTHER, 0);
+		wait_for(&f->member, SCHED_BATCH, 0);
 	}
 }
 
@@ -162,7 +163,7 @@ static void a_lone_client_is_until_others_come(void **state)
 	wait_for(&f->member, SCHED_IDLE, 7);
 	for (int i = 0; i < 12; i++)
 		ask(&f->member, 100 + i);
-	assert_int_equal(sched_getscheduler(atomic_load(&f->member.tid)), SCHED_OTHER);
+	assert_int_equal(sched_getscheduler(atomic_load(&f->member.tid)), SCHED_BATCH);
 }
 
 #define HOGS 8
@@ -262,9 +263,9 @@ static void who_gives_way_late_is_relieved_too(void **state)
 	wait_for(&f->member, SCHED_IDLE, 7);
 	if (start_rt_hog(&hog, &thread) != 0)
 		skip();
-	relieved = becomes(&f->member, SCHED_OTHER);
+	relieved = becomes(&f->member, SCHED_BATCH);
 	priority_set_idle(atomic_load(&f->member.tid), true);
-	again = becomes(&f->member, SCHED_OTHER);
+	again = becomes(&f->member, SCHED_BATCH);
 	atomic_store(&hog.stop, true);
 	pthread_join(thread, NULL);
 	assert_true(relieved);
