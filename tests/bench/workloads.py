@@ -74,7 +74,9 @@ def status(site, _):
 
 
 def status_warm(site, repo):
+    """The third: in the second FUSE asks for the attributes of each directory that the first has read, for its atime."""
     settle(site)
+    status(site, repo)
     return status(site, repo)
 
 
