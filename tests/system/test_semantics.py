@@ -175,9 +175,7 @@ def sparse(top):
     return seen, blocks
 
 
-@twin
-def extended_attributes(top):
-    (top / "f").touch()
+def with_extended_attributes(top):
     (top / "d").mkdir()
     for name in ("user.a", "user.b", "user.\u00e4", "trusted.t"):
         os.setxattr(top / "f", name, name.encode() * 3)
@@ -192,6 +190,26 @@ def extended_attributes(top):
     fails(errno.ERANGE, libc_call, "getxattr", os.fsencode(top / "f"), b"user.a", buffer, 4)
     os.removexattr(top / "f", "user.b")
     return sorted((name, os.getxattr(top / "f", name)) for name in os.listxattr(top / "f"))
+
+
+@twin
+def extended_attributes(top):
+    (top / "f").touch()
+    return with_extended_attributes(top)
+
+
+@twin
+def extended_attributes_while_open(top):
+    """By the descriptor that is there then, though it is of who only writes, or of a file without a name."""
+    with open(top / "f", "wb"):
+        attributes = with_extended_attributes(top)
+        os.remove(top / "f")
+    with open(top / "f", "wb") as file:
+        os.remove(top / "f")
+        os.setxattr(file.fileno(), "user.nameless", b"x")
+        os.setxattr(file.fileno(), "user.gone", b"x")
+        os.removexattr(file.fileno(), "user.gone")
+        return attributes, os.listxattr(file.fileno()), os.getxattr(file.fileno(), "user.nameless")
 
 
 @twin
