@@ -94,12 +94,12 @@ bool beneath_name_ok(const char *name)
 /* A part of a path that one system call takes: whole components, fewer than PATH_MAX bytes. */
 static size_t piece(const char *path, size_t len)
 {
-	const char *slash;
-
 	if (len < PATH_MAX)
 		return len;
-	slash = memrchr(path, '/', PATH_MAX - 1);
-	return (size_t)(slash - path); /* there is one: components have BENEATH_NAME_MAX bytes at most */
+	len = PATH_MAX - 1;
+	while (path[len] != '/') /* there is one: components have BENEATH_NAME_MAX bytes at most */
+		len--;
+	return len;
 }
 
 int beneath_dir(int root_fd, const char *path, size_t len, int *ret_fd)

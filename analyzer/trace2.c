@@ -281,7 +281,7 @@ static bool is_foreign(const struct story *story, const char *sid)
 static int take_line(struct story *story, const char *text, size_t len)
 {
 	struct trace2_line line;
-	struct command *command;
+	struct command *command = NULL;
 	const struct handler *handler = handlers;
 	int err = trace2_line_parse(text, len, &line);
 
