@@ -12,6 +12,7 @@
 
 #define CACHE_BITS 13
 #define WAYS 4
+#define TEXT_ROOM (PATH_TEXT_MAX + 256)
 
 /* 128 bits of hash stand for (parent id, name): two paths are never mistaken for each other in practice. */
 struct entry {
@@ -105,25 +106,19 @@ static void cache_put(struct path_table *table, XXH128_hash_t key, uint32_t id)
 	pthread_mutex_unlock(&table->lock);
 }
 
-/* Writes the record of a new path and hands out its id; 0 when the recorder has no room. */
-static uint32_t define(struct fs *fs, uint32_t parent, const char *dir, size_t dir_len, const char *name, size_t len)
+/* Makes of a directory's text that of `name` in it; returns its length. */
+static size_t join(char text[static TEXT_ROOM], size_t len, const char *name, size_t name_len)
 {
-	char text[PATH_TEXT_MAX + 256];
-	size_t at = 0;
-
-	if (dir_len + 1 + len > PATH_TEXT_MAX) {
-		dir = "...";
-		dir_len = 3;
+	if (len + 1 + name_len > PATH_TEXT_MAX) {
+		memcpy(text, "...", 3);
+		len = 3;
 	}
-	if (dir_len) {
-		memcpy(text, dir, dir_len);
-		text[dir_len] = '/';
-		at = dir_len + 1;
-	}
-	if (len > sizeof(text) - at)
-		len = sizeof(text) - at;
-	memcpy(text + at, name, len);
-	return recorder_path(fs->recorder, parent, text, at + len);
+	if (len)
+		text[len++] = '/';
+	if (name_len > TEXT_ROOM - len)
+		name_len = TEXT_ROOM - len;
+	memcpy(text + len, name, name_len);
+	return len + name_len;
 }
 
 /*
@@ -158,31 +153,48 @@ static void keep_text(struct fs *fs, struct node *dir, uint32_t epoch, uint32_t 
 	pthread_mutex_unlock(&fs->nodes->lock);
 }
 
-/* The id of `name` below a directory whose id and text are known. */
-static uint32_t intern(struct fs *fs, uint32_t parent, const char *dir, size_t dir_len, const char *name)
+/*
+ * The id of `name` in a directory whose id and text are known; the text becomes that of the name. 0 when the recorder
+ * has no room.
+ */
+static uint32_t intern(struct fs *fs, uint32_t dir, char text[static TEXT_ROOM], size_t *len, const char *name)
 {
-	size_t len = strlen(name);
-	XXH128_hash_t key = key_of(fs->paths, parent, name, len);
+	size_t name_len = strlen(name);
+	XXH128_hash_t key = key_of(fs->paths, dir, name, name_len);
 	uint32_t id = cache_find(fs->paths, key);
 
+	*len = join(text, *len, name, name_len);
 	if (!id) {
-		id = define(fs, parent, dir, dir_len, name, len);
+		id = recorder_path(fs->recorder, dir, text, *len);
 		if (id)
 			cache_put(fs->paths, key, id);
 	}
 	return id;
 }
 
-/* One level of dir_path(): the parent and name of `node`, or the root's own. */
 static uint32_t root_path(struct fs *fs)
 {
 	struct node *root = fs->nodes->root;
 	uint32_t id = __atomic_load_n(&root->path, __ATOMIC_ACQUIRE);
 
 	if (!id) {
-		id = define(fs, 0, "", 0, "", 0);
+		id = recorder_path(fs->recorder, 0, "", 0);
 		__atomic_store_n(&root->path, id, __ATOMIC_RELEASE);
 	}
+	return id;
+}
+
+/* One level of dir_path(): `id` and the text are those of the parent of `dir`, and become its own. */
+static uint32_t renew(struct fs *fs, struct node *dir, uint32_t epoch, uint32_t id, char *text, size_t *len)
+{
+	struct node *parent;
+	char name[256];
+
+	if (!id || node_where(fs, dir, &parent, name) < 0)
+		return kept_text(fs, dir, text, len);
+	id = intern(fs, id, text, len, name);
+	keep_text(fs, dir, epoch, id, text, *len);
+	node_unref(fs, parent);
 	return id;
 }
 
@@ -190,26 +202,17 @@ static uint32_t root_path(struct fs *fs)
  * A directory's path id and text. Ancestors whose texts are out of date are brought up to date from the top down, so
  * that a deep tree takes a list of them and not a deep stack.
  */
-static uint32_t dir_path(struct fs *fs, struct node *dir, char *text, size_t *ret_len)
+static uint32_t dir_path(struct fs *fs, struct node *dir, char text[static TEXT_ROOM], size_t *ret_len)
 {
-	struct node **chain = NULL, *node = dir;
-	size_t depth = 0, room = 0, len = 0;
+	struct node **chain = NULL, *node = dir, *parent;
+	size_t depth = 0, room = 0;
 	uint32_t epoch = path_epoch(fs), id = 0;
+	char name[256];
 
-	for (;;) {
-		struct node *parent;
-		char name[256];
-
-		if (node == fs->nodes->root) {
-			id = root_path(fs);
-			len = 0;
-			break;
-		}
-		id = kept_text(fs, node, text, &len);
-		if (id)
-			break;
+	*ret_len = 0;
+	while (node != fs->nodes->root && !(id = kept_text(fs, node, text, ret_len))) {
 		if (node_where(fs, node, &parent, name) < 0) {
-			id = kept_text(fs, node, text, &len); /* it may have lost its name in between */
+			id = kept_text(fs, node, text, ret_len); /* it may have lost its name in between */
 			break;
 		}
 		if (depth == room) {
@@ -224,42 +227,21 @@ static uint32_t dir_path(struct fs *fs, struct node *dir, char *text, size_t *re
 		chain[depth++] = node; /* held by the reference that the level below it has to it */
 		node = parent;
 	}
+	if (node == fs->nodes->root)
+		id = root_path(fs);
 	/* `node` is where the walk ended; each chain[i] is below chain[i + 1]. */
 	while (depth > 0) {
-		struct node *below = chain[--depth], *parent = NULL;
-		char name[256];
-
-		if (id && node_where(fs, below, &parent, name) == 0) {
-			uint32_t child = intern(fs, id, text, len, name);
-			size_t name_len = strlen(name);
-
-			if (len + 1 + name_len > PATH_TEXT_MAX) {
-				memcpy(text, ".../", 4);
-				len = 4;
-			} else if (len) {
-				text[len++] = '/';
-			}
-			memcpy(text + len, name, name_len);
-			len += name_len;
-			id = child;
-			keep_text(fs, below, epoch, id, text, len);
-			node_unref(fs, parent);
-		} else {
-			if (parent)
-				node_unref(fs, parent);
-			id = kept_text(fs, below, text, &len);
-		}
+		id = renew(fs, chain[--depth], epoch, id, text, ret_len);
 		node_unref(fs, node);
-		node = below;
+		node = chain[depth];
 	}
 	free(chain);
-	*ret_len = len;
 	return id;
 }
 
 uint32_t path_of_name(struct fs *fs, struct node *parent, const char *name)
 {
-	char text[PATH_TEXT_MAX + 256];
+	char text[TEXT_ROOM];
 	size_t len = 0;
 	uint32_t id;
 
@@ -267,7 +249,7 @@ uint32_t path_of_name(struct fs *fs, struct node *parent, const char *name)
 		return 0;
 	id = parent == fs->nodes->root ? root_path(fs) : kept_text(fs, parent, text, &len);
 	id = id ?: dir_path(fs, parent, text, &len);
-	return id ? intern(fs, id, text, len, name) : 0;
+	return id ? intern(fs, id, text, &len, name) : 0;
 }
 
 /* What a node remembers, when it still holds. */
@@ -315,7 +297,7 @@ uint32_t path_of_text(struct fs *fs, const char *text)
 
 void path_remember(struct fs *fs, struct node *dir)
 {
-	char text[PATH_TEXT_MAX + 256];
+	char text[TEXT_ROOM];
 	size_t len;
 
 	if (fs->recorder)
