@@ -34,16 +34,6 @@ double random_unit(struct random *random)
 	return (double)((random_next(random) >> 11) + 1) * 0x1p-53;
 }
 
-void random_shuffle(struct random *random, size_t *items, size_t count)
-{
-	for (size_t i = count; i > 1; i--) {
-		size_t j = random_below(random, i), item = items[i - 1];
-
-		items[i - 1] = items[j];
-		items[j] = item;
-	}
-}
-
 static int compare_doubles(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;

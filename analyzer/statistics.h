@@ -19,8 +19,6 @@ uint64_t random_next(struct random *random);
 uint64_t random_below(struct random *random, uint64_t bound);
 /* 0 < result <= 1 */
 double random_unit(struct random *random);
-/* Puts `count` indices in random order, each order equally likely. */
-void random_shuffle(struct random *random, size_t *items, size_t count);
 
 /* The mean of the two middle values when n is even. n > 0. Reorders `values`. */
 double median(double *values, size_t n);

@@ -17,7 +17,6 @@
 #include "base.h"
 
 enum target_kind {
-	TARGET_DIR,     /* a folder where the user says */
 	TARGET_BLOCK,   /* mkfs on a block device, mount */
 	TARGET_MEMORY,  /* nothing below it: mounted as it is, with size= */
 	TARGET_OVERLAY, /* over an ext4: a folder of it is the upper layer, an empty one the lower */

@@ -46,11 +46,6 @@ static const char *name_of(const struct initial_index *index, uint32_t number)
 	return index->names.buf + index->entries[number].name;
 }
 
-uint32_t initial_count(const struct initial_index *index)
-{
-	return index->count;
-}
-
 const struct initial_entry *initial_entry(const struct initial_index *index, uint32_t number)
 {
 	return &index->entries[number];

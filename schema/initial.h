@@ -47,7 +47,6 @@ int initial_settle(struct trace *trace, int64_t run);
 int initial_index_new(struct trace *trace, int64_t run, struct initial_index **ret_index);
 void initial_index_free(struct initial_index *index);
 
-uint32_t initial_count(const struct initial_index *index);
 const struct initial_entry *initial_entry(const struct initial_index *index, uint32_t number);
 
 /* The number of the first row of an inode, or INITIAL_NONE. */

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "op.h"
 
-#include <errno.h>
 #include <stddef.h>
-#include <string.h>
 
 static const struct op_desc op_table[OP_COUNT] = {
 #define OP(code, name, class, reply, cols, replay)                                                 \
@@ -22,14 +20,6 @@ static const char *const class_names[CLASS_COUNT] = {
 const struct op_desc *op_get(unsigned int code)
 {
 	return code < OP_COUNT && op_table[code].name ? &op_table[code] : NULL;
-}
-
-int op_by_name(const char *name)
-{
-	for (int code = 0; code < OP_COUNT; code++)
-		if (op_table[code].name && strcmp(op_table[code].name, name) == 0)
-			return code;
-	return -ENOENT;
 }
 
 const char *op_class_name(enum op_class class)

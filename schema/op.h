@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* op.h - the operation table of ops.def as C: ids, descriptions, look-up by name. Constant, so thread-safe. */
+/* op.h - the operation table of ops.def as C: ids, descriptions. Constant, so thread-safe. */
 #ifndef FSTAPE_OP_H
 #define FSTAPE_OP_H
 
@@ -68,9 +68,6 @@ struct op_desc {
 
 /* The description of an operation, or NULL when `code` names none. */
 const struct op_desc *op_get(unsigned int code);
-
-/* The code of the operation called `name`, or -ENOENT. */
-int op_by_name(const char *name);
 
 /* "lookup", "name", ...: as in the column `class`. */
 const char *op_class_name(enum op_class class);

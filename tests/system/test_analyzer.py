@@ -25,10 +25,6 @@ def record(box, *command, options=(), check=False, **kwargs):
     return fstape("record", *options, box.db, box.src, "--", *command, check=check, **kwargs)
 
 
-def usage_error(done):
-    assert done.returncode == 2 and done.stdout == "" and done.stderr.startswith("fstape: "), done
-
-
 # --- record ---------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("command, status", [

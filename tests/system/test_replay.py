@@ -351,7 +351,6 @@ def doctored(box, *statements):
 
 
 OUTSIDE = "the file that must not be touched"
-LINK = "UPDATE path SET path = '{}' WHERE path = 'f'"  # what the symlink says
 HOSTILE = {
     "up": "UPDATE path SET path = '../../' || path WHERE path LIKE 'd%'",
     "up in the middle": "UPDATE path SET path = 'd/..' WHERE path = 'd/f'",

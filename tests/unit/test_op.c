@@ -45,7 +45,6 @@ static void every_row_is_found(void **state)
 		assert_int_equal(desc->reply, rows[i].reply);
 		assert_int_equal(desc->cols, rows[i].cols);
 		assert_int_equal(desc->replay, rows[i].replay);
-		assert_int_equal(op_by_name(rows[i].name), rows[i].code);
 	}
 }
 
@@ -59,9 +58,6 @@ static void nothing_else_is_found(void **state)
 	assert_int_equal(found, ARRAY_SIZE(rows));
 	assert_null(op_get(0));
 	assert_null(op_get(UINT32_MAX));
-	assert_int_equal(op_by_name("look"), -ENOENT);
-	assert_int_equal(op_by_name(""), -ENOENT);
-	assert_int_equal(op_by_name("LOOKUP"), -ENOENT);
 }
 
 /* Codes below 100 are promised to be the protocol's: compared with the kernel's own header. */

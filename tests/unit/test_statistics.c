@@ -77,29 +77,6 @@ static void random_numbers_keep_their_bounds(void **state)
 		assert_in_range(seen[i], 9500, 10500); /* 5 standard deviations */
 }
 
-/* Each of the six orders of three things comes equally often. */
-static void shuffles_are_fair(void **state)
-{
-	struct random random = { 3 };
-	size_t seen[3][3] = {};
-
-	(void)state;
-	for (int i = 0; i < 60000; i++) {
-		size_t items[] = { 0, 1, 2 };
-
-		random_shuffle(&random, items, 3);
-		assert_int_equal(items[0] + items[1] + items[2], 3);
-		assert_true(items[0] != items[1] && items[1] != items[2] && items[0] != items[2]);
-		seen[items[0]][items[1]]++;
-	}
-	for (size_t i = 0; i < 3; i++) {
-		for (size_t j = 0; j < 3; j++) {
-			if (i != j)
-				assert_in_range(seen[i][j], 9500, 10500);
-		}
-	}
-}
-
 static void bootstrap_wants_three(void **state)
 {
 	double values[] = { 1, 2, 3 }, low = -1, high = -1;
@@ -146,7 +123,6 @@ int main(void)
 		cmocka_unit_test(selection_agrees_with_sorting),
 		cmocka_unit_test(selection_takes_extremes),
 		cmocka_unit_test(random_numbers_keep_their_bounds),
-		cmocka_unit_test(shuffles_are_fair),
 		cmocka_unit_test(bootstrap_wants_three),
 		cmocka_unit_test(bootstrap_covers),
 	};
