@@ -24,6 +24,22 @@ def commands():
     return {name: " ".join(summary.split()) for name, summary in found}
 
 
+def help_options(command):
+    """{option: argument}, as `fstape help COMMAND` lists them."""
+    listed = re.findall(r"^  (?:(-\w), |    )(--[\w-]+)(?: (\S+))?", help_of(command).split("\nOptions:\n")[1], re.M)
+    return {option: argument for short, name, argument in listed for option in (short, name) if option}
+
+
+def manual_options(text):
+    """{option: argument}, as the list items of a part of the manual have them."""
+    found = {}
+    for item in re.findall(r"^\.It (Fl .*)$", text.replace("\\-", "-"), re.M):
+        for options, argument in re.findall(r"((?:Fl \S+(?: , )?)+)((?:(?!Fl).)*)", item):
+            argument = re.sub(r"\b(Ar|Cm|Ns)\b|[ ]|,$", "", argument.strip())
+            found.update({f"-{option}": argument for option in re.findall(r"Fl (\S+)", options)})
+    return found
+
+
 def section(title):
     return README.split(f"\n## {title}\n")[1].split("\n## ")[0]
 
@@ -77,15 +93,21 @@ def test_columns_of_the_readme_are_those_of_the_database():
 
 
 @without_mounts
-def test_manual_has_every_command_and_option():
-    manual = MANUALS["fstape.1"].replace("\\-", "-")
+def test_options_of_the_manual_are_those_of_help():
+    """Each command has its options in its own section, with the arguments that its help names; and no others."""
+    parts = dict(part.split("\n", 1) for part in re.split(r"^\.S[hs] ", MANUALS["fstape.1"], flags=re.M)[1:])
+    common = manual_options(parts["Common options"])
     for name in commands():
-        assert re.search(rf"^\.Ss {name}$", manual, re.M), name
-        for option in re.findall(r"--([a-z-]+)", help_of(name).split("\nOptions:\n")[1]):
-            assert re.search(rf"(Fl -{option}\b|, Fl -{option}\b)", manual), f"{name} --{option}"
-    manual = MANUALS["fstapefs.8"]
-    for option in re.findall(r"^    ([a-z_]+)(?:=| {3})", run(FSTAPEFS, "-h").stdout.split("mount options:")[1], re.M):
-        assert re.search(rf"Cm {option}\b", manual), option
+        own, shown = manual_options(parts[name]), help_options(name)
+        assert {**{option: common[option] for option in common if option in shown}, **own} == shown, name
+
+
+@without_mounts
+def test_mount_options_of_the_manual_are_those_of_help():
+    ours = run(FSTAPEFS, "-h").stdout.split("mount options:")[1].split("Options of every FUSE mount")[0]
+    items = re.findall(r"^\.It (Cm .*)$", MANUALS["fstapefs.8"], re.M)
+    assert sorted(re.findall(r"^    ([a-z_]+)(?:=| {3})", ours, re.M)) == \
+        sorted(option for item in items for option in re.findall(r"Cm ([a-z_]+)(?:=|$)", item))
 
 
 @without_mounts
