@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Fixtures: small real file systems, a box per test with a source, a mount point and a database; what to skip and why."""
+import contextlib
 import os
 import pathlib
 import pwd
@@ -140,17 +141,41 @@ def device_for_users(base):
     run("umount", "-l", "/dev/fuse")  # a daemon that a failed test left behind may still have it open
 
 
+@contextlib.contextmanager
+def uring_switched(value):
+    """The kernel's switch for requests through io_uring, put back afterwards; nothing where the kernel has none."""
+    switch = pathlib.Path("/sys/module/fuse/parameters/enable_uring")
+    before = switch.read_text() if switch.exists() else None
+    if before:
+        switch.write_text(value)
+    try:
+        yield before
+    finally:
+        if before:
+            switch.write_text(before)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def through_io_uring():
     """FSTAPE_TEST_URING=1: all tests with requests through io_uring (harness.py), which the kernel must have on."""
-    switch = pathlib.Path("/sys/module/fuse/parameters/enable_uring")
-    if not os.environ.get("FSTAPE_TEST_URING") or not switch.exists():
+    with uring_switched("Y") if os.environ.get("FSTAPE_TEST_URING") else contextlib.nullcontext():
         yield
-        return
-    before = switch.read_text()
-    switch.write_text("Y")
-    yield
-    switch.write_text(before)
+
+
+@pytest.fixture
+def uring_on():
+    with uring_switched("Y") as known:
+        if not known:
+            pytest.skip("this kernel has no io_uring for FUSE")
+        yield
+
+
+@pytest.fixture
+def uring_off():
+    with uring_switched("N") as known:
+        if not known:
+            pytest.skip("this kernel has no io_uring for FUSE")
+        yield
 
 
 class Box:

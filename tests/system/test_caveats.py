@@ -6,7 +6,6 @@ import subprocess
 import pytest
 
 from harness import FSTAPE, Database, git, make_repository, run, wait_until
-from test_transport import on  # noqa: F401: a fixture
 
 SHOWN = {"stats": [], "git": [], "report": ["-o", "/dev/null"], "export": ["--format", "csv", "-o", "/dev/null"],
          "compare": []}
@@ -23,7 +22,7 @@ def told(command, db, *runs):
 
 
 @pytest.mark.parametrize("command", SHOWN)
-def test_an_unusual_transport_is_said(on, box, command):  # noqa: F811
+def test_an_unusual_transport_is_said(uring_on, box, command):
     box.recorded(write_files, label="ring", transport="uring")
     box.recorded(write_files, label="device", transport="dev")
     assert "(ring) got its requests through io_uring" in told(command, box.db, "ring")
@@ -42,7 +41,7 @@ def test_compared_runs_say_when_they_came_in_different_ways(box):
     assert "run 3 through /dev/fuse (wait=poll)" in page.read_text()
 
 
-def test_the_list_of_runs_has_transport_and_wait(on, box):  # noqa: F811
+def test_the_list_of_runs_has_transport_and_wait(uring_on, box):
     box.recorded(write_files, transport="uring")
     box.recorded(write_files, wait="sleep", transport="dev")
     rows = json.loads(run(FSTAPE, "runs", "--format", "json", box.db).stdout)

@@ -5,7 +5,6 @@ import contextlib
 import fcntl
 import json
 import os
-import pathlib
 import signal
 import subprocess
 import sys
@@ -17,8 +16,6 @@ from harness import (FSTAPE, FSTAPEFS, SLOW, Database, StartFailed, check_truths
                      wait_until)
 from test_workers import among_busy_programs, idle_after_a_lone_client, threads_of
 
-PARAMETER = pathlib.Path("/sys/module/fuse/parameters/enable_uring")
-
 # Waits for a lock of the whole file, says so, and says when it has it.
 LOCKER = """
 import fcntl, sys
@@ -29,32 +26,7 @@ with open(sys.argv[1], "r+") as file:
 """
 
 
-@contextlib.contextmanager
-def switched(value):
-    """The kernel's switch, put back afterwards."""
-    if not PARAMETER.exists():
-        pytest.skip("this kernel has no io_uring for FUSE")
-    before = PARAMETER.read_text()
-    PARAMETER.write_text(value)
-    try:
-        yield
-    finally:
-        PARAMETER.write_text(before)
-
-
-@pytest.fixture
-def on():
-    with switched("Y"):
-        yield
-
-
-@pytest.fixture
-def off():
-    with switched("N"):
-        yield
-
-
-def test_clone(on, box):
+def test_clone(uring_on, box):
     repo = make_repository(box.top / "repo", 300)
 
     def work(mnt):
@@ -70,7 +42,7 @@ def test_clone(on, box):
     assert "through io_uring" in page.read_text()
 
 
-def test_auto_takes_it_where_it_is_on(on, box):
+def test_auto_takes_it_where_it_is_on(uring_on, box):
     with box.mount(transport="auto") as mount:
         (mount.mnt / "f").write_text("x")
     assert mount.db().condition()["transport"] == "uring" and mount.stderr == ""
@@ -79,7 +51,7 @@ def test_auto_takes_it_where_it_is_on(on, box):
     assert mount.db().condition()["transport"] == "dev"
 
 
-def test_large_data_from_many_threads(on, box):
+def test_large_data_from_many_threads(uring_on, box):
     block = os.urandom(3 << 20)
 
     def use(path):
@@ -95,7 +67,7 @@ def test_large_data_from_many_threads(on, box):
     box.recorded(work, transport="uring", cache="never")
 
 
-def test_those_who_wait_for_a_lock_hold_up_nobody(on, box):
+def test_those_who_wait_for_a_lock_hold_up_nobody(uring_on, box):
     """More of them than there are threads for requests, on each processor."""
     (box.src / "file").write_text("x")
     with box.mount(transport="uring", threads=4) as mount, open(mount.mnt / "file", "r+") as file:
@@ -127,7 +99,7 @@ fcntl.lockf(file, fcntl.LOCK_EX)
 """
 
 
-def test_who_waits_for_a_lock_does_not_give_way(on, box):
+def test_who_waits_for_a_lock_does_not_give_way(uring_on, box):
     """Its thread was started by one that did, and that keeps to one processor: it would, for as long as it lives."""
     (box.src / "file").write_text("x")
     with box.mount(transport="uring", cache="never") as mount, open(mount.mnt / "file", "r+") as file:
@@ -145,7 +117,7 @@ def test_who_waits_for_a_lock_does_not_give_way(on, box):
             assert locker.wait(20 * SLOW) == 0
 
 
-def test_processors_that_are_not_ours(on, box):
+def test_processors_that_are_not_ours(uring_on, box):
     """A daemon that was given one processor (taskset) stays there, though the kernel has a queue for each."""
     one = {min(os.sched_getaffinity(0))}
     with box.mount(transport="uring", limits=lambda: os.sched_setaffinity(0, one)) as mount:
@@ -155,15 +127,15 @@ def test_processors_that_are_not_ours(on, box):
 
 
 @pytest.mark.parametrize("wait", ["auto", "pool"])
-def test_among_busy_programs(on, box, wait):
+def test_among_busy_programs(uring_on, box, wait):
     among_busy_programs(box, transport="uring", wait=wait)
 
 
-def test_idle_after_a_lone_client(on, box):
+def test_idle_after_a_lone_client(uring_on, box):
     idle_after_a_lone_client(box, transport="uring")
 
 
-def test_the_end_with_files_open_and_locks_waited_for(on, box):
+def test_the_end_with_files_open_and_locks_waited_for(uring_on, box):
     """SIGTERM detaches the mount, a second one ends it."""
     (box.src / "file").write_text("x")
     mount = box.mount(transport="uring").start()
@@ -178,7 +150,7 @@ def test_the_end_with_files_open_and_locks_waited_for(on, box):
     assert locker.wait(10 * SLOW) != 0
 
 
-def test_a_killed_recorder_loses_nothing(on, box):
+def test_a_killed_recorder_loses_nothing(uring_on, box):
     """Whoever was answered is in the recording."""
     mount = box.mount(transport="uring").start()
     done = 0
@@ -195,7 +167,7 @@ def test_a_killed_recorder_loses_nothing(on, box):
     assert 500 <= done <= found <= len(os.listdir(box.src)) <= done + 1
 
 
-def test_where_it_is_off(off, box):
+def test_where_it_is_off(uring_off, box):
     with box.mount(transport="auto") as mount:
         pass
     assert mount.db().condition()["transport"] == "dev"
@@ -206,7 +178,7 @@ def test_where_it_is_off(off, box):
     assert failed.value.returncode == 1 and "transport=uring: it is off in the kernel" in failed.value.stderr
 
 
-def test_one_thread_is_one_thread(on, box):
+def test_one_thread_is_one_thread(uring_on, box):
     with box.mount(transport="auto", threads=1) as mount:
         pass
     assert mount.db().condition()["transport"] == "dev" and "one thread only" in mount.stderr
