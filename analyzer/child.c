@@ -47,11 +47,6 @@ static int start(char *const argv[], const char *cwd, int in_fd, int out_fd, pid
 	return -err;
 }
 
-static int64_t timeval_ns(struct timeval tv)
-{
-	return tv.tv_sec * NSEC_PER_SEC + tv.tv_usec * 1000;
-}
-
 /*
  * Waits for the end of the program; hands a request to stop on to it, in case it went to us alone. The
  * signals are blocked but while ppoll() waits: none can slip through between the look at the flag and the

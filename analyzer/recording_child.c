@@ -113,11 +113,6 @@ int recording_launch(struct recording *rec)
 	return 0;
 }
 
-static int64_t timeval_ns(struct timeval tv)
-{
-	return tv.tv_sec * NSEC_PER_SEC + tv.tv_usec * 1000LL;
-}
-
 static void command_ended(struct recording *rec, int status, const struct rusage *usage)
 {
 	struct recording_result *result = &rec->result;

@@ -111,7 +111,7 @@ static int add_row(struct scan *scan, int dir_fd, const char *name, const struct
 		.path = path,
 		.mode = st->st_mode,
 		.size = st->st_size,
-		.mtime_ns = st->st_mtim.tv_sec * NSEC_PER_SEC + st->st_mtim.tv_nsec,
+		.mtime_ns = timespec_ns(st->st_mtim),
 		.nlink = (uint32_t)st->st_nlink,
 		.uid = st->st_uid,
 		.gid = st->st_gid,
@@ -191,7 +191,7 @@ static int visit(struct scan *scan, struct todo **list, const struct todo *dir, 
 	if (stat_at(dir_fd, name, &st, &born_ns) < 0)
 		return 0; /* gone meanwhile */
 	number = initial_of_inode(scan->index, st.st_dev, st.st_ino);
-	older = (born_ns ?: st.st_ctim.tv_sec * NSEC_PER_SEC + st.st_ctim.tv_nsec) < scan->start_ns;
+	older = (born_ns ?: timespec_ns(st.st_ctim)) < scan->start_ns;
 	/* the number may have been used again, by something that the run made; without btimes there is no telling */
 	if (number != INITIAL_NONE && (older || !born_ns) &&
 		((initial_entry(scan->index, number)->mode ^ st.st_mode) & S_IFMT) == 0)

@@ -55,7 +55,7 @@ static struct initial_record initial_of(const struct stat *st)
 		.blocks = (uint64_t)st->st_blocks,
 		.mode = st->st_mode,
 		.size = st->st_size,
-		.mtime_ns = st->st_mtim.tv_sec * NSEC_PER_SEC + st->st_mtim.tv_nsec,
+		.mtime_ns = timespec_ns(st->st_mtim),
 		.nlink = (uint32_t)st->st_nlink,
 		.uid = st->st_uid,
 		.gid = st->st_gid,
@@ -71,7 +71,7 @@ void entry_initial(struct fs *fs, struct call *c, const struct inode_info *info,
 	ssize_t len = 0;
 
 	if (!path || !recorder_is_older(fs->recorder, info->btime_ns,
-			     st->st_ctim.tv_sec * NSEC_PER_SEC + st->st_ctim.tv_nsec))
+			     timespec_ns(st->st_ctim)))
 		return;
 	__atomic_store_n(&node->older, true, __ATOMIC_RELAXED);
 	initial.seq = c->seq;

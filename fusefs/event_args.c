@@ -54,11 +54,6 @@ static void add_hex(const char *key, const void *data, size_t len)
 	strbuf_add(&text, "\"", 1);
 }
 
-static int64_t ns_of(struct timespec ts)
-{
-	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
-}
-
 static void add_setattr(const struct call *c)
 {
 	if (c->flags & FUSE_SET_ATTR_MODE)
@@ -72,11 +67,11 @@ static void add_setattr(const struct call *c)
 	if (c->flags & FUSE_SET_ATTR_ATIME_NOW)
 		add_text("atime", "now");
 	else if (c->flags & FUSE_SET_ATTR_ATIME)
-		add_int("atime", ns_of(c->attr->st_atim));
+		add_int("atime", timespec_ns(c->attr->st_atim));
 	if (c->flags & FUSE_SET_ATTR_MTIME_NOW)
 		add_text("mtime", "now");
 	else if (c->flags & FUSE_SET_ATTR_MTIME)
-		add_int("mtime", ns_of(c->attr->st_mtim));
+		add_int("mtime", timespec_ns(c->attr->st_mtim));
 }
 
 static void add_lock(const struct call *c)

@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -65,13 +66,23 @@ static inline int64_t add_clamped(int64_t a, int64_t b)
 	return __builtin_add_overflow(a, b, &sum) ? (b < 0 ? INT64_MIN : INT64_MAX) : sum;
 }
 
+static inline int64_t timespec_ns(struct timespec ts)
+{
+	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
+
+static inline int64_t timeval_ns(struct timeval tv)
+{
+	return tv.tv_sec * NSEC_PER_SEC + tv.tv_usec * 1000;
+}
+
 /* Nanoseconds on a clock of clock_gettime(2). */
 static inline int64_t clock_ns(clockid_t clock)
 {
 	struct timespec ts;
 
 	clock_gettime(clock, &ts);
-	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+	return timespec_ns(ts);
 }
 
 /* The name that messages start with; set once, before threads exist. Default "fstape". */
