@@ -69,6 +69,18 @@ static void format_count(double value, char buf[static 40])
 	buf[n] = '\0';
 }
 
+void chart_row_label(FILE *out, const struct matrix *matrix, size_t row, const char *class, double y)
+{
+	fprintf(out, "<text class=\"%s\" x=\"0\" y=\"%.0f\">", class, y);
+	html_str(out, matrix->row_names[row]);
+	if (matrix->row_notes && matrix->row_notes[row]) {
+		fputs("<tspan class=\"note\" dx=\"8\">", out);
+		html_str(out, matrix->row_notes[row]);
+		fputs("</tspan>", out);
+	}
+	fputs("</text>", out);
+}
+
 const char *chart_number(enum chart_unit unit, double value, char buf[static 40])
 {
 	value = chart_value(value);

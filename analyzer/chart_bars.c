@@ -17,18 +17,6 @@ static double value_at(const struct matrix *matrix, size_t row, size_t column)
 	return chart_value(matrix->values[row * matrix->columns + column]);
 }
 
-static void row_label(FILE *out, const struct matrix *matrix, size_t row, double y)
-{
-	fprintf(out, "<text class=\"label\" x=\"0\" y=\"%.0f\">", y + 14);
-	html_str(out, matrix->row_names[row]);
-	if (matrix->row_notes && matrix->row_notes[row]) {
-		fputs("<tspan class=\"note\" dx=\"8\">", out);
-		html_str(out, matrix->row_notes[row]);
-		fputs("</tspan>", out);
-	}
-	fputs("</text>", out);
-}
-
 static bool has_interval(const struct matrix *matrix, size_t i)
 {
 	return matrix->low && matrix->high && isfinite(matrix->low[i]) && isfinite(matrix->high[i]);
@@ -86,7 +74,7 @@ void chart_bars(FILE *out, const struct chart *chart, const struct matrix *matri
 	for (size_t row = 0; row < matrix->rows; row++) {
 		double y = row_height * (double)row;
 
-		row_label(out, matrix, row, y);
+		chart_row_label(out, matrix, row, "label", y + 14);
 		for (size_t column = 0; column < matrix->columns; column++)
 			bar(out, chart, matrix, row, column,
 				y + LABEL_HEIGHT + (double)column * (BAR_HEIGHT + BAR_GAP),
@@ -110,7 +98,7 @@ static void stacked_row(FILE *out, const struct chart *chart, const struct matri
 	double x = 0, sum = row_sum(matrix, row);
 	char text[40];
 
-	row_label(out, matrix, row, y);
+	chart_row_label(out, matrix, row, "label", y + 14);
 	for (size_t column = 0; column < matrix->columns; column++) {
 		double value = value_at(matrix, row, column);
 

@@ -137,14 +137,7 @@ void chart_ridges(FILE *out, const struct chart *chart, const struct matrix *mat
 	for (size_t row = 0; row < matrix->rows; row++) {
 		double y = step * (double)row;
 
-		fprintf(out, "<text class=\"label halo\" x=\"0\" y=\"%.0f\">", y + 13);
-		html_str(out, matrix->row_names[row]);
-		if (matrix->row_notes && matrix->row_notes[row]) {
-			fputs("<tspan class=\"note\" dx=\"8\">", out);
-			html_str(out, matrix->row_notes[row]);
-			fputs("</tspan>", out);
-		}
-		fputs("</text>", out);
+		chart_row_label(out, matrix, row, "label halo", y + 13);
 		hill(out, matrix, row, range, y + HILL_LABEL);
 	}
 	chart_end(out);

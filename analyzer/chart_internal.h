@@ -14,6 +14,9 @@ void chart_end(FILE *out);
 void chart_legend(
 	FILE *out, const char *const *names, size_t count, const unsigned char *colours, const char *skip);
 
+/* A row's name, and its note behind it, on the line `y`. */
+void chart_row_label(FILE *out, const struct matrix *matrix, size_t row, const char *class, double y);
+
 /* A value that can be drawn: finite and not negative. */
 double chart_value(double value);
 

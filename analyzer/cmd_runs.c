@@ -4,6 +4,7 @@
 
 #include "base.h"
 #include "command.h"
+#include "rows.h"
 #include "run.h"
 
 /* One row of the list: what it is called, and how it is shown. */
@@ -62,20 +63,6 @@ static int prepare(const struct context *context, struct trace_stmt **ret_stmt)
 	return err < 0 ? context_trace_error(context, err, "cannot read the runs") : 0;
 }
 
-static void add_cell(struct table *table, const struct trace_stmt *stmt, int column)
-{
-	switch (trace_column_type(stmt, column)) {
-	case TRACE_NULL:
-		table_null(table);
-		break;
-	case TRACE_INTEGER:
-		table_int(table, trace_column_int(stmt, column));
-		break;
-	default:
-		table_bytes(table, trace_column_text(stmt, column) ?: "", trace_column_bytes(stmt, column));
-	}
-}
-
 /* Adds the rows of `run`, or of all runs when it is NULL. */
 static int add_rows(const struct context *context, const int64_t *run, struct table *table)
 {
@@ -87,8 +74,7 @@ static int add_rows(const struct context *context, const int64_t *run, struct ta
 	if (err < 0)
 		return err;
 	while ((err = trace_step(stmt)) == 1) {
-		for (int i = 0; i < trace_columns(stmt); i++)
-			add_cell(table, stmt, i);
+		rows_add_cells(table, stmt, 0);
 		table_end_row(table);
 	}
 	return err < 0 ? context_trace_error(context, err, "cannot read the runs") : 0;

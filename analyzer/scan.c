@@ -103,21 +103,10 @@ static int add_row(struct scan *scan, int dir_fd, const char *name, const struct
 {
 	char target[PATH_MAX];
 	ssize_t len = S_ISLNK(st->st_mode) ? readlinkat(dir_fd, name, target, sizeof(target)) : 0;
-	struct initial_record initial = {
-		.dev = st->st_dev,
-		.ino = st->st_ino,
-		.rdev = st->st_rdev,
-		.blocks = (uint64_t)st->st_blocks,
-		.path = path,
-		.mode = st->st_mode,
-		.size = st->st_size,
-		.mtime_ns = timespec_ns(st->st_mtim),
-		.nlink = (uint32_t)st->st_nlink,
-		.uid = st->st_uid,
-		.gid = st->st_gid,
-		.target_len = len > 0 ? (uint32_t)len : 0,
-	};
+	struct initial_record initial = initial_of_stat(st);
 
+	initial.path = path;
+	initial.target_len = len > 0 ? (uint32_t)len : 0;
 	return trace_add_initial(scan->trace, scan->run, &initial, target);
 }
 

@@ -46,27 +46,11 @@ int entry_fill(struct fs *fs, struct call *c, const struct inode_info *info, boo
 	return 0;
 }
 
-static struct initial_record initial_of(const struct stat *st)
-{
-	return (struct initial_record){
-		.dev = st->st_dev,
-		.ino = st->st_ino,
-		.rdev = st->st_rdev,
-		.blocks = (uint64_t)st->st_blocks,
-		.mode = st->st_mode,
-		.size = st->st_size,
-		.mtime_ns = timespec_ns(st->st_mtim),
-		.nlink = (uint32_t)st->st_nlink,
-		.uid = st->st_uid,
-		.gid = st->st_gid,
-	};
-}
-
 void entry_initial(struct fs *fs, struct call *c, const struct inode_info *info, int dir_fd, const char *name,
 	uint32_t path, const struct node *parent, struct node *node)
 {
 	const struct stat *st = &info->stat;
-	struct initial_record initial = initial_of(st);
+	struct initial_record initial = initial_of_stat(st);
 	char target[PATH_MAX];
 	ssize_t len = 0;
 
@@ -91,7 +75,7 @@ void entry_initial_root(struct fs *fs)
 
 	if (inode_info_at(fs->source_fd, "", &info) < 0)
 		return;
-	initial = initial_of(&info.stat);
+	initial = initial_of_stat(&info.stat);
 	initial.node = root->id;
 	initial.path = path_of_node(fs, root);
 	root->older = true;

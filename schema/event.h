@@ -11,6 +11,9 @@
 
 #include <assert.h>
 #include <stdint.h>
+#include <sys/stat.h>
+
+#include "base.h"
 
 enum record_kind {
 	RECORD_EVENT = 1, /* struct event */
@@ -91,6 +94,23 @@ struct initial_record {
 	uint32_t gid;
 	uint32_t target_len;
 };
+
+/* All but where it was found, and a symlink's target. */
+static inline struct initial_record initial_of_stat(const struct stat *st)
+{
+	return (struct initial_record){
+		.dev = st->st_dev,
+		.ino = st->st_ino,
+		.rdev = st->st_rdev,
+		.blocks = (uint64_t)st->st_blocks,
+		.mode = st->st_mode,
+		.size = st->st_size,
+		.mtime_ns = timespec_ns(st->st_mtim),
+		.nlink = (uint32_t)st->st_nlink,
+		.uid = st->st_uid,
+		.gid = st->st_gid,
+	};
+}
 
 #define CONTENT_PIECE (64u << 10) /* bytes, at most, of one struct content_record */
 
