@@ -111,8 +111,8 @@ void recorder_note_result(struct recorder *recorder, int64_t result)
 }
 
 /*
- * Whether there is a reason to record no more: the database has gone, or is as big as it may be. What is in the spool is
- * counted with about half its size, which is what it takes as rows.
+ * Whether there is a reason to record no more: the database has gone, or is as big as it may be. The records in
+ * the spool are counted with about half their size, which is what they take as rows.
  */
 static void check_end(struct recorder *recorder)
 {
@@ -125,7 +125,7 @@ static void check_end(struct recorder *recorder)
 		log_msg("%s: has been deleted: this run is lost; %s goes on working unrecorded", trace_path(recorder->trace),
 			recorder->state->source);
 	} else if (recorder->max_db && trace_size(recorder->trace, &size) == 0 &&
-		   size + (int64_t)spool_used(recorder->spool) / 2 >= recorder->max_db) {
+		   size + (int64_t)spool_unloaded(recorder->spool) / 2 >= recorder->max_db) {
 		loss_set_final(&recorder->loss, EFBIG);
 		log_msg("%s: has reached max_db: from here on operations are counted, but not recorded",
 			trace_path(recorder->trace));

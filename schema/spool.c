@@ -290,6 +290,20 @@ uint64_t spool_used(struct spool *spool)
 	return used - held; /* only the loader frees what is held */
 }
 
+uint64_t spool_unloaded(struct spool *spool)
+{
+	uint64_t bytes = 0;
+
+	pthread_mutex_lock(&spool->lock);
+	for (const struct segment *s = spool->segments; s; s = s->next) {
+		uint64_t published = s->status == SEGMENT_FREE || s->damaged ? 0 : segment_published(s);
+
+		bytes += published > s->loaded ? published - s->loaded : 0;
+	}
+	pthread_mutex_unlock(&spool->lock);
+	return bytes;
+}
+
 bool spool_is_tight(struct spool *spool)
 {
 	bool tight;

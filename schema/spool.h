@@ -106,6 +106,12 @@ const char *spool_dir(const struct spool *spool);
 /* Bytes of segments that hold records which are not loaded yet, or are being written. Loader only. */
 uint64_t spool_used(struct spool *spool);
 
+/*
+ * Bytes of records that are published and not loaded yet: what will become rows. Far less than spool_used(), which counts
+ * whole segments, where many writers have written little. Loader only.
+ */
+uint64_t spool_unloaded(struct spool *spool);
+
 /* Bytes of segments that are loaded whole and could be given back. Loader only. */
 uint64_t spool_held(struct spool *spool);
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Trouble with the database while it is recorded into: the user's files go on, and the run says what it lacks."""
+import fcntl
 import json
 import os
 import re
@@ -21,6 +22,14 @@ import os, sys
 os.chdir(sys.argv[1])
 for n in range(int(sys.argv[3]), int(sys.argv[4])):
     os.close(os.open(f"{sys.argv[2]}{n}", os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+"""
+
+
+LOCKS = """
+import fcntl, sys
+with open(sys.argv[1], "w") as file:
+    print("ready", flush=True)
+    fcntl.lockf(file, fcntl.LOCK_EX)
 """
 
 
@@ -354,6 +363,28 @@ def test_a_burst_gets_the_database_beyond_max_db_by_less_than_the_spool(box, lim
     row = check_partial(made.db())
     assert "max_db" in row["note"]
     assert row["recorded"] > 0 and os.path.getsize(box.db) < (limit + spool) << 20
+
+
+def test_workers_that_wrote_little_do_not_count_as_much(box):
+    """Each worker that has answered has a segment of the spool: hardly any of that will be in the database."""
+    limit, waiters = 3, 12
+    made = box.mount(max_db=f"{limit}M", spool="64M", threads=24).start()
+    locked = made.mnt / "locked"
+    locked.touch()
+    with open(locked, "w") as holder:
+        fcntl.lockf(holder, fcntl.LOCK_EX)
+        clients = [box.client("python3", "-c", LOCKS, locked, stdout=subprocess.PIPE) for _ in range(waiters)]
+        for client in clients:
+            client.stdout.readline()
+        time.sleep(0.5)  # all wait now, each for a worker of its own
+    assert [client.wait(60) for client in clients] == [0] * waiters
+    time.sleep(1)  # the loader has looked at the size
+    creates(made.mnt, "f", 0, 2000)
+    made.unmount()
+    assert made.wait() == 0, made.stderr
+    row = made.db().condition()
+    assert os.path.getsize(box.db) < limit << 20
+    assert row["dropped"] == 0 and row["note"] is None, row
 
 
 def test_max_db_stops_recording_at_a_marked_point(box):

@@ -144,6 +144,32 @@ static void a_full_spool_refuses_and_recovers(void **state)
 	spool_free(spool);
 }
 
+/* Writers that have written little hold whole segments; what is to be loaded is little. */
+static void only_records_count_as_unloaded(void **state)
+{
+	struct spool *spool = create(*state, LIMIT);
+	struct spool_writer *writers[3];
+	const uint64_t least = sizeof(struct event), most = 3 * (sizeof(struct event) + 512);
+
+	assert_int_equal(spool_unloaded(spool), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(writers); i++) {
+		writers[i] = spool_writer_new(spool);
+		assert_true(put_event(writers[i], i + 1));
+	}
+	assert_int_equal(spool_used(spool), 3 * SPOOL_SEGMENT_SIZE);
+	assert_in_range(spool_unloaded(spool), 3 * least, most);
+	assert_int_equal(drain(spool, NULL), 3);
+	assert_int_equal(spool_unloaded(spool), 0); /* though the writers keep their segments */
+	assert_int_equal(spool_used(spool), 3 * SPOOL_SEGMENT_SIZE);
+	assert_true(put_event(writers[1], 4));
+	assert_in_range(spool_unloaded(spool), least, most);
+	for (size_t i = 0; i < ARRAY_SIZE(writers); i++)
+		spool_writer_free(writers[i]);
+	assert_int_equal(drain(spool, NULL), 1);
+	assert_int_equal(spool_unloaded(spool), 0);
+	spool_free(spool);
+}
+
 static void a_small_limit_is_raised(void **state)
 {
 	struct spool *spool = create(*state, 1);
@@ -484,6 +510,7 @@ int main(void)
 		scratch_test(a_reservation_alone_is_nothing),
 		scratch_test(record_size_has_a_limit),
 		scratch_test(a_full_spool_refuses_and_recovers),
+		scratch_test(only_records_count_as_unloaded),
 		scratch_test(a_small_limit_is_raised),
 		scratch_test(recycling_starts_a_generation),
 		scratch_test(a_burst_does_not_keep_its_files),
