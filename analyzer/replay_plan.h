@@ -9,7 +9,7 @@
  *   replay_pace.c     how long each thread thought between its actions, for --speed recorded
  *   replay_run.c      threads that perform the actions; replay_ops.c has the system calls
  *   replay_check.c    results against the recording, times against the order
- *   replay_report.c, replay_store.c, replay_explain.c  what is told of it
+ *   replay_report.c, replay_store.c  what is told of it
  *
  * Everything is an index into arrays of the plan (0: none), so that two million operations take less than 500 MB.
  * Actions stand in a linear order that is a possible history of the run; every wait leads backwards in it. So there are
