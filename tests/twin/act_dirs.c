@@ -57,17 +57,17 @@ static int by_name(const void *a, const void *b)
 }
 
 /* Types may be unknown to the filesystem. The number of ".." in a root is that of what is above. */
-static void say_item(struct world *w, int fd, const struct item *item)
+static void say_item(struct world *w, int fd, struct item item)
 {
 	struct stat st;
-	bool dots = strcmp(item->name, ".") == 0 || strcmp(item->name, "..") == 0;
 
-	say(w, "\n  %s", item->name);
-	if (dots || fstatat(fd, item->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	say(w, "\n  %s", item.name);
+	if (strcmp(item.name, ".") == 0 || strcmp(item.name, "..") == 0 ||
+		fstatat(fd, item.name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return;
-	if (item->ino != st.st_ino)
+	if (item.ino != st.st_ino)
 		say(w, " another number than its inode");
-	if (item->type != DT_UNKNOWN && item->type != IFTODT(st.st_mode))
+	if (item.type != DT_UNKNOWN && item.type != IFTODT(st.st_mode))
 		say(w, " another type than its inode");
 }
 
@@ -78,7 +78,7 @@ static void say_listing_of(struct world *w, int fd, struct listing *l, const cha
 	qsort(l->items, l->count, sizeof(*l->items), by_name);
 	for (size_t i = 0; i < l->count; i++)
 		if (!without || strcmp(l->items[i].name, without) != 0)
-			say_item(w, fd, &l->items[i]);
+			say_item(w, fd, l->items[i]);
 }
 
 void say_listing(struct world *w, int fd)
