@@ -10,12 +10,11 @@
 #define SLOW_START_TICKS 10 /* from getting a number to getting a start time, on a slow machine */
 #define REACTION_NS 100000 /* no program answers a signal with a child of its own as fast as that */
 #define DELAY_NS 20000 /* more than reading a number takes */
-#define DEEPEST 4096 /* levels of descent; a list that is not read at one instant may even have a circle */
 
 struct process {
 	struct member is;
 	pid_t parent, group;
-	bool meant;
+	bool descends, meant;
 };
 
 struct processes {
@@ -52,13 +51,6 @@ static int read_process(int proc, pid_t pid, struct process *ret_process)
 	return 0;
 }
 
-static int by_pid(const void *a, const void *b)
-{
-	const struct process *left = a, *right = b;
-
-	return (left->is.pid > right->is.pid) - (left->is.pid < right->is.pid);
-}
-
 static int by_start(const void *a, const void *b)
 {
 	const struct member *left = a, *right = b;
@@ -83,23 +75,6 @@ static int processes_add(struct processes *all, const struct process *process)
 	return 0;
 }
 
-static const struct process *find_process(const struct processes *all, pid_t pid)
-{
-	struct process key = { .is.pid = pid };
-
-	return array_find(&key, all->list, all->n, sizeof(key), by_pid);
-}
-
-static bool descends(const struct processes *all, const struct process *process, pid_t from)
-{
-	for (int depth = 0; from && process && depth < DEEPEST; depth++) {
-		if (process->is.pid == from)
-			return true;
-		process = find_process(all, process->parent);
-	}
-	return false;
-}
-
 static bool holds(const struct round *round, pid_t pid)
 {
 	char name[16];
@@ -121,6 +96,7 @@ static bool may_be_told(const struct round *round, const struct process *process
 	return shim->namespace.mount >= 0 || group == getpgrp() || group == round->its_group;
 }
 
+/* In the order of their start, so that parents come before their children. */
 static int read_list(DIR *proc, struct processes *all)
 {
 	int err = 0;
@@ -132,22 +108,29 @@ static int read_list(DIR *proc, struct processes *all)
 		if (pid > 0 && read_process(dirfd(proc), pid, &process) == 0)
 			err = processes_add(all, &process);
 	}
-	array_sort(all->list, all->n, sizeof(*all->list), by_pid);
+	array_sort(all->list, all->n, sizeof(*all->list), by_start);
 	return err;
 }
 
-/* Whom it is for, in the order of their start; this takes its time. */
-static void choose(struct round *round, struct processes *all)
+/* Whether a process is the command, or a child of one before it that descends from the command. */
+static bool descends(const struct processes *all, const struct process *process, pid_t command)
 {
-	const struct process *command = find_process(all, round->command);
+	bool found = process->is.pid == command;
 
-	round->its_group = command ? command->group : 0;
+	for (const struct process *p = all->list; !found && p < process; p++)
+		found = p->descends && p->is.pid == process->parent;
+	return found;
+}
+
+/* Whom it is for; this takes its time. */
+static void choose(const struct round *round, struct processes *all)
+{
 	for (size_t i = 0; i < all->n; i++) {
 		struct process *p = &all->list[i];
 
-		p->meant = may_be_told(round, p) && (descends(all, p, round->command) || holds(round, p->is.pid));
+		p->descends = descends(all, p, round->command);
+		p->meant = may_be_told(round, p) && (p->descends || holds(round, p->is.pid));
 	}
-	array_sort(all->list, all->n, sizeof(*all->list), by_start);
 }
 
 /* The process started last, here or anywhere: proc_sys_kernel(5). */
@@ -279,7 +262,8 @@ int cohort_tell(struct cohort *cohort, const struct shim *shim, pid_t command, i
 {
 	int auto_close last_pid = open("/proc/sys/kernel/ns_last_pid", O_RDONLY | O_CLOEXEC);
 	DIR *proc = opendir("/proc");
-	struct round round = { cohort, shim, sig, command, 0, proc ? dirfd(proc) : -1, last_pid };
+	struct round round = { cohort, shim, sig, command, command ? getpgid(command) : 0, proc ? dirfd(proc) : -1,
+		last_pid };
 	struct processes all = {};
 	int got = proc ? read_list(proc, &all) : -errno;
 
