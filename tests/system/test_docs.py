@@ -118,6 +118,12 @@ def test_help_of_scripts_fits_a_terminal(program):
 
 
 @without_mounts
+def test_a_test_that_there_is_not_does_not_pass():
+    done = run(TOP / "tests/run", "--unit", "spol", check=False)
+    assert done.returncode == 2 and done.stderr == "tests/run: no unit test 'spol'\n"
+
+
+@without_mounts
 def test_options_of_the_readme_exist():
     for command, _ in tour():
         words = command.split(" | ")[0].split()
