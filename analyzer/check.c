@@ -57,7 +57,7 @@ static int look_at_spool(struct check *check, const char *root, const struct run
 		return err == -ENOENT ? 0 : err;
 	if (later.finished == run->finished && !run->native) {
 		if (run->finished && there && !alive)
-			check_fault(check, run->id, "spool", 1, "it has ended, but %s is left; 'fstape recover' removes it", dir);
+			check_fault(check, run->id, "spool", 1, "it has ended, but %s is left; 'fstape recover' removes it, or says why not", dir);
 		else if (!run->finished && !there)
 			check_fault(check, run->id, "spool", 1,
 				"it has not ended, and its spool is gone; 'fstape recover' closes it");

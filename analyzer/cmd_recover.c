@@ -42,33 +42,50 @@ static int unfinished(struct context *context, int64_t **ret_runs, size_t *ret_c
 	return 0;
 }
 
-static void report(struct context *context, int64_t id)
+/* Whether the run is in the database as far as anything of it is there. */
+static bool report(struct context *context, int64_t id)
 {
 	struct run_info run;
+	bool settled;
 
 	if (run_load(context->trace, id, &run) < 0)
-		return;
-	if (run.finished)
+		return false;
+	settled = run.alive || (run.finished && !run.damaged);
+	if (context->common.quiet)
+		;
+	else if (run.finished)
 		printf("run %" PRId64 "%s%s%s: %" PRId64 " of %" PRId64
 		       " requests are in the database, %" PRId64 " dropped%s%s\n",
 			run.id, run.label ? " (" : "", run.label ?: "", run.label ? ")" : "", run.recorded,
 			run.requests, run.dropped, run.note ? "; " : "", run.note ?: "");
 	else
-		printf("run %" PRId64 " is still being recorded, or its spool cannot be read; left alone\n",
-			run.id);
+		printf("run %" PRId64 "%s\n", run.id, run.alive ? " is still being recorded; left alone" :
+			" is not finished: its spool cannot be read, and was left alone");
 	run_free(&run);
+	return settled;
+}
+
+static void print_others(int recovered, size_t listed, int stories, bool left)
+{
+	if (recovered > (int)listed)
+		printf("%d runs that had lost their row were recovered, too\n", recovered - (int)listed);
+	if (stories)
+		printf("git's story of %d %s was completed\n", stories, stories == 1 ? "run" : "runs");
+	if (!listed && !recovered && !stories && !left)
+		printf("nothing to recover\n");
 }
 
 static int run_recover(struct context *context)
 {
 	auto_free int64_t *runs = NULL;
 	size_t count = 0;
+	unsigned int left = 0;
 	int recovered, stories, err = unfinished(context, &runs, &count);
-	bool terminal = !context->common.quiet && isatty(STDERR_FILENO);
+	bool terminal = !context->common.quiet && isatty(STDERR_FILENO), settled = true;
 
 	if (err < 0)
 		return err;
-	recovered = recover_all(context->trace, terminal ? show_progress : NULL);
+	recovered = recover_all(context->trace, terminal ? show_progress : NULL, &left);
 	if (terminal)
 		fputs("\r\033[K", stderr);
 	if (recovered < 0) {
@@ -80,17 +97,16 @@ static int run_recover(struct context *context)
 	trace_settle(context->trace);
 	if (stories < 0)
 		return stories;
-	if (context->common.quiet)
-		return STATUS_OK;
 	for (size_t i = 0; i < count; i++)
-		report(context, runs[i]);
-	if (recovered > (int)count)
-		printf("%d runs that had lost their row were recovered, too\n", recovered - (int)count);
-	if (stories)
-		printf("git's story of %d %s was completed\n", stories, stories == 1 ? "run" : "runs");
-	if (!count && !recovered && !stories)
-		printf("nothing to recover\n");
-	return STATUS_OK;
+		settled &= report(context, runs[i]);
+	if (!context->common.quiet)
+		print_others(recovered, count, stories, left);
+	if (left)
+		log_msg("%s: not everything could be recovered; what is left is in %s-spool", context->args[0],
+			context->args[0]);
+	else if (!settled)
+		log_msg("%s: not everything could be recovered; the runs' notes say what is missing", context->args[0]);
+	return left || !settled ? STATUS_FAILED : STATUS_OK;
 }
 
 const struct command cmd_recover = {
@@ -101,7 +117,8 @@ const struct command cmd_recover = {
 		   "'recovered'."
 		   " Every operation that a program was told had succeeded is in there. A recording that is "
 		   "still going on is"
-		   " left alone. The next recording into the database does the same.",
+		   " left alone. The next recording into the database does the same. What cannot be read, or is another"
+		   " database's, stays in DB-spool; then the exit status is 1, and messages say what it is and where.",
 	.trace = NEED_TRACE_WRITE,
 	.min_args = 1,
 	.max_args = 1,

@@ -144,7 +144,7 @@ int recording_store(struct recording *rec)
 		log_msg("%s: cannot write down the command's times: %s", rec->options->db,
 			trace_error(trace));
 	/* whatever has died left its spool, ours or an earlier one; a shim that lives has it locked */
-	recovered = rec->result.detached ? 0 : recover_all(trace, NULL);
+	recovered = rec->result.detached ? 0 : recover_all(trace, NULL, NULL);
 	if (recovered > 0 && !rec->options->quiet)
 		log_msg("%s: recovered %d %s whose recorder had died", rec->options->db, recovered,
 			recovered == 1 ? "run" : "runs");

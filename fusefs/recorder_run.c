@@ -112,7 +112,7 @@ int recorder_open(struct fs *fs, struct recorder **ret_recorder)
 	else
 		err = trace_open(fs->options.db, TRACE_CREATE, &recorder->trace);
 	if (err == 0) {
-		err = recover_all(recorder->trace, NULL);
+		err = recover_all(recorder->trace, NULL, NULL);
 		err = err < 0 ? err : rotate(fs, recorder);
 		err = err ?: make_run(fs, recorder);
 	}

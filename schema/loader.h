@@ -51,8 +51,9 @@ int loader_finish(struct loader *loader, const char *state);
 /*
  * Finishes every run of the database whose recorder is gone and whose spool is still there, and marks runs as
  * 'recovered' whose recorder is gone without one. `progress` may be NULL. Returns the number of runs that were
- * recovered, or -errno; says on standard error what could not be.
+ * recovered, or -errno; says on standard error what could not be. `*ret_left` (may be NULL): spools of which
+ * something stays, as it cannot be read or is another database's; those of recorders at work are not among them.
  */
-int recover_all(struct trace *trace, void (*progress)(int64_t run, uint64_t events));
+int recover_all(struct trace *trace, void (*progress)(int64_t run, uint64_t events), unsigned int *ret_left);
 
 #endif

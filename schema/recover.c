@@ -53,16 +53,35 @@ static int load_rest(struct loader *loader, void (*progress)(int64_t run, uint64
 	return got < 0 ? (int)got : loader_finish(loader, "recovered");
 }
 
-/* 1: recovered; 0: nothing was left to do; -errno. */
-static int recover_spool(struct trace *trace, struct spool *spool, void (*progress)(int64_t run, uint64_t events))
+/* Whether something of it stays; said when it is so. */
+static bool remove_spool(struct spool *spool, int64_t run)
+{
+	unsigned int unreadable = spool_unreadable(spool);
+	const char *dir = spool_dir(spool), *name = strrchr(dir, '/');
+	int err = spool_remove(spool);
+
+	if (unreadable)
+		log_msg("run %" PRId64 ": %u segments of its spool could not be read, and are kept as %.*s" SPOOL_UNREADABLE
+			"%" PRId64 "-*; delete them when nobody is to look at them", run, unreadable,
+			(int)(name ? name + 1 - dir : 0), dir, run);
+	if (err < 0 && err != -ENOENT) /* gone: another recovery's work */
+		log_errno(err, "%s: all of its run is in the database, but it cannot be removed", dir);
+	return unreadable || (err < 0 && err != -ENOENT);
+}
+
+/* 1: recovered; 0: nothing was left to do, or it is for somebody else, which `*left` counts; -errno. */
+static int recover_spool(struct trace *trace, struct spool *spool, void (*progress)(int64_t run, uint64_t events),
+	unsigned int *left)
 {
 	struct spool_state *state = spool_state(spool);
-	struct loader loader = { .trace = trace, .spool = spool, .run = state->run, .hold = UINT64_MAX };
+	struct loader loader = { .trace = trace, .spool = spool, .run = state->run, .hold = UINT64_MAX,
+		.damaged = spool_unreadable(spool) };
 	char name[16];
 	int err, found = 0;
 
 	if (strncmp(state->uuid, trace_uuid(trace), SPOOL_UUID_LEN) != 0) {
 		log_msg("%s: belongs to another database than %s, left alone", spool_dir(spool), trace_path(trace));
+		(*left)++;
 		return 0;
 	}
 	err = run_state(trace, state->run, name);
@@ -76,11 +95,12 @@ static int recover_spool(struct trace *trace, struct spool *spool, void (*progre
 		log_msg("%s: cannot recover run %" PRId64 ": %s", trace_path(trace), state->run, trace_error(trace));
 		return err;
 	}
-	spool_remove(spool);
+	*left += remove_spool(spool, state->run);
 	return found;
 }
 
-static int recover_dir(struct trace *trace, const char *dir, void (*progress)(int64_t run, uint64_t events))
+static int recover_dir(struct trace *trace, const char *dir, void (*progress)(int64_t run, uint64_t events),
+	unsigned int *left)
 {
 	struct spool *spool;
 	int err = spool_open(dir, &spool);
@@ -88,17 +108,20 @@ static int recover_dir(struct trace *trace, const char *dir, void (*progress)(in
 	if (err == -EWOULDBLOCK)
 		return 0; /* alive */
 	if (err == -ENOENT) {
-		rmdir(dir); /* what is left when the end of a recorder comes while it removes its spool */
-		return 0;
+		/* empty: what is left when the end of a recorder comes while it removes its spool */
+		if (rmdir(dir) == 0 || (errno != ENOTEMPTY && errno != EEXIST))
+			return 0;
+		err = -EUCLEAN;
 	}
 	if (err == -EUCLEAN) {
 		log_msg("%s: not a spool that this version can read, left alone; when you move it away, 'fstape recover'"
 			" finishes its run without what is in it", dir);
+		(*left)++;
 		return 0;
 	}
 	if (err < 0)
 		return log_errno(err, "%s", dir);
-	err = recover_spool(trace, spool, progress);
+	err = recover_spool(trace, spool, progress, left);
 	spool_free(spool);
 	return err;
 }
@@ -180,10 +203,11 @@ static int close_orphans(struct trace *trace, const char *root)
 	return err < 0 ? err : count;
 }
 
-int recover_all(struct trace *trace, void (*progress)(int64_t run, uint64_t events))
+int recover_all(struct trace *trace, void (*progress)(int64_t run, uint64_t events), unsigned int *ret_left)
 {
 	auto_free char *root = trace_spool_root(trace_path(trace));
 	int count = 0, got, failed = 0;
+	unsigned int left = 0;
 	DIR *dir;
 
 	if (!root)
@@ -199,7 +223,7 @@ int recover_all(struct trace *trace, void (*progress)(int64_t run, uint64_t even
 			failed = -ENOMEM;
 			break;
 		}
-		got = recover_dir(trace, path, progress);
+		got = recover_dir(trace, path, progress, &left);
 		if (got < 0)
 			failed = got;
 		else
@@ -210,5 +234,9 @@ int recover_all(struct trace *trace, void (*progress)(int64_t run, uint64_t even
 	if (failed < 0)
 		return failed;
 	got = close_orphans(trace, root);
-	return got < 0 ? got : count + got;
+	if (got < 0)
+		return got;
+	if (ret_left)
+		*ret_left = left;
+	return count + got;
 }

@@ -36,6 +36,7 @@
 #define SPOOL_LIMIT_MAX (4096ull * SPOOL_SEGMENT_SIZE) /* as many segments as a loader looks at */
 #define SPOOL_RECORD_MAX (256u << 10)	/* bytes of one record, with its header */
 #define SPOOL_UUID_LEN 36
+#define SPOOL_UNREADABLE "unreadable-run-" /* beside the spools: how the name of a segment begins that spool_open() left out */
 #define SPOOL_UNNAMED "new-" /* how the name of a spool begins that is being made; it holds `state` at most */
 
 /* The file `state`: what a recovery must know, kept up to date by plain stores into the mapping. */
@@ -89,14 +90,19 @@ int spool_create(const char *root, int64_t run, const char *uuid, uint64_t limit
 
 /*
  * Opens the spool that a dead recorder left in `dir`, for loading only. -EWOULDBLOCK when the recorder, or another
- * recovery, is alive; -EUCLEAN when it is not a spool of this version; -ENOENT when it has gone.
+ * recovery, is alive; -EUCLEAN when it is not a spool of this version; -ENOENT when it has gone, or has no `state`.
+ * Segments that are cut off, of another spool, or no segments at all, are left out with a message.
  */
 int spool_open(const char *dir, struct spool **ret_spool);
+
+/* How many segments were left out. */
+unsigned int spool_unreadable(const struct spool *spool);
 
 /* Whether a recorder, or a recovery, has this spool at this moment. */
 bool spool_is_alive(const char *dir);
 
-/* Unmaps everything. Files stay; spool_remove() deletes them first, for a run that is in the database whole. */
+/* Unmaps everything. Files stay; spool_remove() deletes them first, for a run that is in the database
+ * whole; but segments that were left out are moved to `root`, as unreadable-run-N-segment-S. */
 void spool_free(struct spool *spool);
 int spool_remove(struct spool *spool);
 

@@ -209,11 +209,27 @@ static bool is_half_made(int fd)
 	return pread(fd, magic, sizeof(magic), 0) >= 0 && memcmp(magic, none, sizeof(magic)) == 0;
 }
 
+static int segment_map(struct spool *spool, const char *name, int fd)
+{
+	struct segment_header *header = map_file(fd, SPOOL_SEGMENT_SIZE);
+	char its_name[32];
+	int err = -EUCLEAN;
+
+	if (!header)
+		return -errno;
+	segment_name(header->slot, its_name);
+	if (memcmp(header->magic, SEGMENT_MAGIC, sizeof(header->magic)) == 0 &&
+		header->version == SPOOL_VERSION && header->run == spool->state->run &&
+		memcmp(header->uuid, spool->state->uuid, sizeof(header->uuid)) == 0 && strcmp(name, its_name) == 0)
+		err = segment_add(spool, header->slot, header, SEGMENT_SEALED) ? 0 : -ENOMEM;
+	if (err < 0)
+		munmap(header, SPOOL_SEGMENT_SIZE);
+	return err;
+}
+
 static int segment_open(struct spool *spool, const char *name)
 {
-	struct segment_header *header;
-	struct segment *segment;
-	int auto_close fd = openat(spool->dir_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	int auto_close fd = openat(spool->dir_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
@@ -222,18 +238,23 @@ static int segment_open(struct spool *spool, const char *name)
 		return 0;
 	if (!S_ISREG(st.st_mode) || st.st_size != SPOOL_SEGMENT_SIZE)
 		return -EUCLEAN;
-	header = map_file(fd, SPOOL_SEGMENT_SIZE);
-	if (!header)
-		return -errno;
-	if (memcmp(header->magic, SEGMENT_MAGIC, sizeof(header->magic)) == 0 &&
-		header->version == SPOOL_VERSION && header->run == spool->state->run &&
-		memcmp(header->uuid, spool->state->uuid, sizeof(header->uuid)) == 0) {
-		segment = segment_add(spool, header->slot, header, SEGMENT_SEALED);
-		if (segment)
-			return 0;
-	}
-	munmap(header, SPOOL_SEGMENT_SIZE);
-	return -EUCLEAN;
+	return segment_map(spool, name, fd);
+}
+
+/* Says nothing about what is in the file: the next try, or somebody else's, may go well. */
+static bool is_passing(int err)
+{
+	return err == -ENOMEM || err == -EMFILE || err == -ENFILE || err == -EACCES || err == -EPERM;
+}
+
+static int segment_take_up(struct spool *spool, const char *name)
+{
+	int err = segment_open(spool, name);
+
+	if (is_passing(err))
+		return log_errno(-err, "%s/%s", spool->dir, name);
+	spool->unreadable += err < 0;
+	return 0;
 }
 
 static int state_open(struct spool *spool)
@@ -269,23 +290,23 @@ bool spool_is_alive(const char *dir)
 	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 
-/* Calls `each` for the segment files of the spool; a negative result of it counts as damage. Returns their number. */
+/* Calls `each` for the segment files of the spool, up to the first negative result, which is returned. */
 static int each_segment_file(struct spool *spool, int (*each)(struct spool *, const char *))
 {
 	int fd = openat(spool->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	int bad = 0;
+	int err = 0;
 
 	if (!dir) {
 		if (fd >= 0)
 			close(fd);
 		return -errno;
 	}
-	for (struct dirent *entry; (entry = readdir(dir));)
-		if (strncmp(entry->d_name, "segment-", 8) == 0 && each(spool, entry->d_name) < 0)
-			bad++;
+	for (struct dirent *entry; err >= 0 && (entry = readdir(dir));)
+		if (strncmp(entry->d_name, "segment-", 8) == 0)
+			err = each(spool, entry->d_name);
 	closedir(dir);
-	return bad;
+	return err;
 }
 
 int spool_open(const char *dir, struct spool **ret_spool)
@@ -296,30 +317,57 @@ int spool_open(const char *dir, struct spool **ret_spool)
 	if (!spool)
 		return -errno;
 	err = state_open(spool);
-	if (err == 0) {
-		int bad = each_segment_file(spool, segment_open);
-
-		if (bad > 0)
-			log_msg("%s: %d spool segments are damaged or foreign, and left out", dir, bad);
-		err = bad < 0 ? bad : 0;
-	}
+	err = err ?: each_segment_file(spool, segment_take_up);
 	if (err < 0) {
 		spool_free(spool);
 		return err;
 	}
+	if (spool->unreadable)
+		log_msg("%s: %u spool segments are damaged or foreign, and left out", dir, spool->unreadable);
 	*ret_spool = spool;
 	return 0;
 }
 
-static int unlink_segment_file(struct spool *spool, const char *name)
+unsigned int spool_unreadable(const struct spool *spool)
 {
-	return unlinkat(spool->dir_fd, name, 0);
+	return spool->unreadable;
+}
+
+static bool is_known(struct spool *spool, const char *name)
+{
+	bool known = false;
+	char its_name[32];
+
+	pthread_mutex_lock(&spool->lock);
+	for (const struct segment *s = spool->segments; s && !known; s = s->next) {
+		segment_name(s->slot, its_name);
+		known = strcmp(name, its_name) == 0;
+	}
+	pthread_mutex_unlock(&spool->lock);
+	return known;
+}
+
+/* What could not be read may be of use to somebody who knows more about it. */
+static int remove_segment_file(struct spool *spool, const char *name)
+{
+	auto_free char *kept = NULL;
+	int auto_close fd = -1;
+
+	if (!is_known(spool, name) && spool->unreadable) {
+		fd = openat(spool->dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+		if ((fd < 0 || !is_half_made(fd)) &&
+			asprintf(&kept, "../" SPOOL_UNREADABLE "%" PRId64 "-%s", spool->state->run, name) >= 0 &&
+			renameat(spool->dir_fd, name, spool->dir_fd, kept) == 0)
+			return 0;
+	}
+	unlinkat(spool->dir_fd, name, 0);
+	return 0;
 }
 
 int spool_remove(struct spool *spool)
 {
 	char *slash;
-	int err = each_segment_file(spool, unlink_segment_file);
+	int err = each_segment_file(spool, remove_segment_file);
 
 	unlinkat(spool->dir_fd, "state", 0);
 	if (rmdir(spool->dir) < 0)

@@ -27,8 +27,9 @@ struct spool {
 	int state_fd; /* holds the lock */
 	struct spool_state *state;
 	uint64_t limit;
-	pthread_mutex_t lock; /* of all below; never held across file work that can be avoided */
+	pthread_mutex_t lock; /* of all below but `unreadable`; never held across file work that can be avoided */
 	pthread_cond_t freed;
+	unsigned int unreadable; /* files that spool_open() left out */
 	struct segment *segments; /* every one there is */
 	unsigned int count, free, next_slot;
 	int64_t retry_ns; /* until then (CLOCK_MONOTONIC) writers make no file, as the last one could not be made */

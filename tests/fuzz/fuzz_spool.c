@@ -116,9 +116,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	leave_spool(place, &in);
 	if (trace_open(place->db, TRACE_WRITE, &trace) < 0)
 		abort();
-	if (recover_all(trace, NULL) < 0 && trace_error(trace)[0] == '\0')
+	if (recover_all(trace, NULL, NULL) < 0 && trace_error(trace)[0] == '\0')
 		abort();
-	if (recover_all(trace, NULL) > 0) /* what was done is done */
+	if (recover_all(trace, NULL, NULL) > 0) /* what was done is done */
 		abort();
 	trace_close(trace);
 	if (trace_open(place->db, TRACE_READ, &trace) < 0)

@@ -131,7 +131,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		trace_close(trace);
 	}
 	if (trace_open(place->db, TRACE_WRITE, &trace) == 0) {
-		recover_all(trace, NULL);
+		recover_all(trace, NULL, NULL);
 		trace_close(trace);
 	}
 	fuzz_clear(place);

@@ -72,6 +72,48 @@ def test_killed_while_files_are_made(box, load, moment):
     assert db.value("SELECT count(*) FROM op") == row["recorded"] and again.returncode == 0
 
 
+def spoiled(box, spoil):
+    """A run whose recorder was killed with all in the spool, part of which is then spoiled."""
+    made = box.mount(load="end", threads=1).start()
+    (made.mnt / "file").touch()
+    made.kill()
+    run("umount", "-l", made.mnt)
+    spoil(box.store / "t.db-spool" / "run-1")
+    return run(FSTAPE, "recover", box.db, check=False), made.db()
+
+
+def test_recover_says_what_it_leaves_alone(box):
+    done, db = spoiled(box, lambda spool: (spool / "state").write_bytes(b"something else"))
+    assert done.returncode == 1
+    assert "t.db-spool/run-1" in done.stderr and "not everything" in done.stderr
+    assert "nothing to recover" not in done.stdout and "left alone" in done.stdout
+    assert run(FSTAPE, "recover", "-q", box.db, check=False).returncode == 1, "it is still there"
+    (box.store / "t.db-spool" / "run-1").rename(box.store / "away")
+    assert run(FSTAPE, "recover", box.db).returncode == 0
+    assert db.condition()["state"] == "recovered"
+
+
+def test_recover_says_which_part_it_could_not_read(box):
+    done, db = spoiled(box, lambda spool: os.truncate(next(spool.glob("segment-*")), 10000))
+    assert done.returncode == 1
+    assert "unreadable-run-1" in done.stderr and list(box.store.glob("t.db-spool/unreadable-run-1-segment-*"))
+    row = db.condition()
+    assert (row["state"], row["damaged"], row["clean_end"]) == ("recovered", 1, 0)
+    assert "nothing to recover" in run(FSTAPE, "recover", box.db).stdout
+
+
+def test_recover_says_that_records_are_damaged(box):
+    def spoil(spool):
+        for segment in spool.glob("segment-*"):  # most of them are spare
+            with open(segment, "r+b") as file:
+                file.seek(4096 + 24)
+                file.write(b"\xff" * 8)
+
+    done, db = spoiled(box, spoil)
+    assert done.returncode == 1 and "not everything" in done.stderr
+    assert db.condition()["damaged"] >= 1
+
+
 def test_killed_in_mid_clone(box, small_repository):
     made = box.mount(cache="always").start()
     clone = box.client("git", "clone", "-q", "--no-hardlinks", small_repository, made.mnt / "clone")

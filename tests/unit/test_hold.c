@@ -96,7 +96,7 @@ static void a_lost_log_loses_nothing(void **state)
 	lose_log(scratch, &recording);
 	assert_true(db_int(scratch->db, "SELECT count(*) FROM op") < (int64_t)count);
 	assert_int_equal(trace_open(scratch->db, TRACE_WRITE, &trace), 0);
-	assert_int_equal(recover_all(trace, NULL), 1);
+	assert_int_equal(recover_all(trace, NULL, NULL), 1);
 	trace_close(trace);
 	assert_int_equal(db_int(scratch->db, "SELECT count(*) FROM op"), (int64_t)count);
 	assert_int_equal(db_int(scratch->db, "SELECT recorded = requests AND damaged = 0 FROM run"), 1);
@@ -118,7 +118,7 @@ static void what_is_lost_is_told(void **state)
 	load(&loader);
 	lose_log(scratch, &recording);
 	assert_int_equal(trace_open(scratch->db, TRACE_WRITE, &trace), 0);
-	assert_int_equal(recover_all(trace, NULL), 1);
+	assert_int_equal(recover_all(trace, NULL, NULL), 1);
 	trace_close(trace);
 	note = db_text(scratch->db, "SELECT note FROM run WHERE clean_end = 0 AND recorded < requests");
 	assert_non_null(note);

@@ -23,23 +23,34 @@ static void dead_run(const struct scratch *scratch, const char *label, uint64_t 
 	recording_abandon(&recording);
 }
 
-static int recover(const struct scratch *scratch)
+static int recover_and_leave(const struct scratch *scratch, unsigned int *ret_left)
 {
 	struct trace *trace = NULL;
 	int got = trace_open(scratch->db, TRACE_WRITE, &trace);
 
-	got = got ?: recover_all(trace, NULL);
+	got = got ?: recover_all(trace, NULL, ret_left);
 	trace_close(trace);
 	return got;
 }
 
-static int recover_quietly(struct scratch *scratch, char **ret_messages)
+static int recover(const struct scratch *scratch)
 {
+	unsigned int left = 0;
+	int got = recover_and_leave(scratch, &left);
+
+	assert_int_equal(left, 0);
+	return got;
+}
+
+static int recover_quietly(struct scratch *scratch, unsigned int expect_left, char **ret_messages)
+{
+	unsigned int left = 0;
 	int got;
 
 	capture_begin(scratch);
-	got = recover(scratch);
+	got = recover_and_leave(scratch, &left);
 	*ret_messages = capture_end(scratch);
+	assert_int_equal(left, expect_left);
 	return got;
 }
 
@@ -143,7 +154,7 @@ static void pages_that_cannot_be_read_are_damage(void **state)
 	if (pid == 0) {
 		struct loader loader = { recording.trace, recording.spool, recording.run };
 
-		if (recover_all(recording.trace, NULL) != 0 || truncate(segment, 0) < 0)
+		if (recover_all(recording.trace, NULL, NULL) != 0 || truncate(segment, 0) < 0)
 			_exit(1);
 		_exit(loader_step(&loader, 100) == 0 && loader.damaged <= 1 ? 0 : 2);
 	}
@@ -190,7 +201,7 @@ static void an_orphan_has_what_was_loaded(void **state)
 	assert_int_equal(trace_run_set_int(trace, 1, "requests", 0), 0);
 	assert_int_equal(trace_run_set_int(trace, 1, "recorded", 0), 0);
 	trace_close(trace);
-	assert_int_equal(recover_quietly(scratch, &messages), 1);
+	assert_int_equal(recover_quietly(scratch, 0, &messages), 1);
 	free(messages);
 	assert_int_equal(db_int(scratch->db, "SELECT count(*) FROM run WHERE state = 'recovered' AND requests = 100"
 		" AND recorded = 100 AND dropped = 0 AND clean_end = 0 AND note LIKE '%spool is gone%'"
@@ -220,7 +231,7 @@ static void another_database_s_spool_is_left_alone(void **state)
 	assert_int_equal(trace_open(scratch->db, TRACE_CREATE, &trace), 0);
 	assert_int_equal(trace_run_create(trace, "ours", &run), 0);
 	trace_close(trace);
-	assert_int_equal(recover_quietly(scratch, &messages), 0);
+	assert_int_equal(recover_quietly(scratch, 1, &messages), 0);
 	assert_non_null(strstr(messages, "belongs to another database"));
 	assert_int_equal(count_entries(scratch->root, "run-1"), 1);
 	assert_int_equal(db_int(scratch->db, "SELECT count(*) FROM op"), 0);
@@ -240,10 +251,48 @@ static void a_newer_spool_is_left_alone(void **state)
 	fd = open(file, O_WRONLY | O_CLOEXEC);
 	assert_int_equal(pwrite(fd, &version, sizeof(version), 8), sizeof(version));
 	close(fd);
-	assert_int_equal(recover_quietly(scratch, &messages), 1);
+	assert_int_equal(recover_quietly(scratch, 1, &messages), 1);
 	assert_non_null(strstr(messages, "not a spool that this version can read"));
 	assert_int_equal(count_entries(scratch->root, "run-1"), 1);
 	assert_int_equal(db_int(scratch->db, "SELECT count(*) FROM op"), 6);
+}
+
+/* Without its state nobody knows whose the records are. It is said each time, as long as it is there. */
+static void a_spool_without_state_is_left_alone(void **state)
+{
+	struct scratch *scratch = *state;
+	auto_free char *file = path_in(scratch->root, "run-1/state");
+
+	dead_run(scratch, "stateless", 5);
+	assert_int_equal(unlink(file), 0);
+	for (int i = 0; i < 2; i++) {
+		auto_free char *messages = NULL;
+
+		assert_int_equal(recover_quietly(scratch, 1, &messages), 0);
+		assert_non_null(strstr(messages, "run-1: not a spool that this version can read"));
+		assert_int_equal(count_entries(scratch->root, "run-1"), 1);
+	}
+}
+
+/* The rest is loaded; what cannot be read is missing in the run, and kept for somebody who can. */
+static void a_segment_that_cannot_be_read_is_kept(void **state)
+{
+	struct scratch *scratch = *state;
+	auto_free char *file = path_in(scratch->root, "run-1/segment-000000");
+	auto_free char *kept = path_in(scratch->root, SPOOL_UNREADABLE "1-segment-000000");
+	auto_free char *messages = NULL;
+	struct stat st;
+
+	dead_run(scratch, "cut", 10);
+	assert_int_equal(truncate(file, 5000), 0);
+	assert_int_equal(recover_quietly(scratch, 1, &messages), 1);
+	assert_non_null(strstr(messages, SPOOL_UNREADABLE "1-*"));
+	assert_int_equal(stat(kept, &st), 0);
+	assert_int_equal(st.st_size, 5000);
+	assert_int_equal(count_entries(scratch->root, "run-1"), 0);
+	assert_int_equal(db_int(scratch->db, "SELECT count(*) FROM run WHERE state = 'recovered' AND damaged = 1"
+		" AND recorded = 0 AND requests = 10 AND clean_end = 0 AND note LIKE '%1 of its segments%'"), 1);
+	assert_int_equal(recover(scratch), 0);
 }
 
 /* What recorders leave that die while they make their spool, or while they remove it. */
@@ -275,7 +324,7 @@ static void part_of_a_segment_lost_is_told(void **state)
 	fd = open(file, O_WRONLY | O_CLOEXEC);
 	assert_int_equal(pwrite(fd, "\xff\xff\xff\xff", 4, 4096 + 6 * (16 + (off_t)sizeof(struct event))), 4);
 	close(fd);
-	assert_int_equal(recover_quietly(scratch, &messages), 1);
+	assert_int_equal(recover_quietly(scratch, 0, &messages), 1);
 	assert_non_null(strstr(messages, "slot 0 is damaged"));
 	assert_int_equal(db_int(scratch->db, "SELECT count(*) FROM run WHERE state = 'recovered' AND damaged = 1"
 		" AND recorded = 6 AND requests = 10 AND clean_end = 0"), 1);
@@ -289,7 +338,7 @@ static int open_and_recover(const struct scratch *scratch, int start)
 	if (trace_open(scratch->db, TRACE_WRITE, &trace) < 0 || read(start, &byte, 1) != 0)
 		return 100;
 	trace_set_busy_timeout(trace, 60000);
-	return recover_all(trace, NULL);
+	return recover_all(trace, NULL, NULL);
 }
 
 /* Several recoveries at once: together they do the work once. */
@@ -384,6 +433,8 @@ int main(void)
 		scratch_test(a_lost_row_is_restored),
 		scratch_test(another_database_s_spool_is_left_alone),
 		scratch_test(a_newer_spool_is_left_alone),
+		scratch_test(a_spool_without_state_is_left_alone),
+		scratch_test(a_segment_that_cannot_be_read_is_kept),
 		scratch_test(half_made_spools_go),
 		scratch_test(part_of_a_segment_lost_is_told),
 		scratch_test(several_at_once),
