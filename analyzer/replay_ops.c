@@ -349,70 +349,47 @@ static int64_t value_of(struct worker *w, const struct action *a, char **ret_val
 	return (int64_t)len;
 }
 
+/* setxattr(2) and so on, with an l before it unless the object is reached by a link of /proc, which is to be followed. */
+#define XATTR(w, spot, call, ...)                                                                                     \
+	({                                                                                                            \
+		struct beneath_at path = spot_path(spot);                                                             \
+		int64_t xattr_result = (spot)->name[0] ? TIMED(w, l##call(path.text, __VA_ARGS__)) :                  \
+							 TIMED(w, call(path.text, __VA_ARGS__));                      \
+		spot_done(w, spot, xattr_result < 0 ? -errno : xattr_result);                                         \
+	})
+
 int64_t replay_setxattr(struct worker *w, const struct action *a)
 {
-	struct beneath_at path;
 	struct spot spot;
 	char *value;
-	int64_t result, len = value_of(w, a, &value);
+	int64_t len = value_of(w, a, &value);
+	int err = len < 0 ? (int)len : spot_find(w, a, &spot);
 
-	if (len < 0)
-		return len;
-	result = spot_find(w, a, &spot);
-	if (result < 0)
-		return result;
-	path = spot_path(&spot);
-	if (spot.name[0])
-		result = TIMED(w, lsetxattr(path.text, attribute(w, a), value, (size_t)len, (int)a->flags)) < 0 ?
-				 -errno :
-				 0;
-	else
-		result = TIMED(w, setxattr(path.text, attribute(w, a), value, (size_t)len, (int)a->flags)) < 0 ?
-				 -errno :
-				 0;
-	return spot_done(w, &spot, result);
+	return err ?: XATTR(w, &spot, setxattr, attribute(w, a), value, (size_t)len, (int)a->flags);
 }
 
 int64_t replay_removexattr(struct worker *w, const struct action *a)
 {
-	struct beneath_at path;
 	struct spot spot;
-	int64_t result = spot_find(w, a, &spot);
+	int err = spot_find(w, a, &spot);
 
-	if (result < 0)
-		return result;
-	path = spot_path(&spot);
-	result = spot.name[0] ? TIMED(w, lremovexattr(path.text, attribute(w, a))) :
-				TIMED(w, removexattr(path.text, attribute(w, a)));
-	return spot_done(w, &spot, result < 0 ? -errno : 0);
+	return err ?: XATTR(w, &spot, removexattr, attribute(w, a));
 }
 
 int64_t replay_getxattr(struct worker *w, const struct action *a)
 {
 	char *buf = worker_buffer(w, (size_t)a->length + 1);
-	struct beneath_at path;
 	struct spot spot;
-	int64_t got = buf ? spot_find(w, a, &spot) : -ENOMEM;
+	int err = buf ? spot_find(w, a, &spot) : -ENOMEM;
 
-	if (got < 0)
-		return got;
-	path = spot_path(&spot);
-	got = spot.name[0] ? TIMED(w, lgetxattr(path.text, attribute(w, a), buf, (size_t)a->length)) :
-			     TIMED(w, getxattr(path.text, attribute(w, a), buf, (size_t)a->length));
-	return spot_done(w, &spot, got < 0 ? -errno : got);
+	return err ?: XATTR(w, &spot, getxattr, attribute(w, a), buf, (size_t)a->length);
 }
 
 int64_t replay_listxattr(struct worker *w, const struct action *a)
 {
 	char *buf = worker_buffer(w, (size_t)a->length + 1);
-	struct beneath_at path;
 	struct spot spot;
-	int64_t got = buf ? spot_find(w, a, &spot) : -ENOMEM;
+	int err = buf ? spot_find(w, a, &spot) : -ENOMEM;
 
-	if (got < 0)
-		return got;
-	path = spot_path(&spot);
-	got = spot.name[0] ? TIMED(w, llistxattr(path.text, buf, (size_t)a->length)) :
-			     TIMED(w, listxattr(path.text, buf, (size_t)a->length));
-	return spot_done(w, &spot, got < 0 ? -errno : got);
+	return err ?: XATTR(w, &spot, listxattr, buf, (size_t)a->length);
 }
