@@ -66,19 +66,32 @@ bool node_is(const struct node *node, const struct inode_info *info)
 	       (!node->btime_ns || !info->btime_ns || node->btime_ns == info->btime_ns);
 }
 
-/* Whether handles can be opened at all: not without CAP_DAC_READ_SEARCH, nor on filesystems that have none. */
-static bool handles_work(int source_fd)
+/* The handle of what a descriptor is of, the caller's to free; NULL where there is none. */
+static struct file_handle *take_handle(int fd)
 {
 	union {
 		struct file_handle handle;
 		char room[sizeof(struct file_handle) + MAX_HANDLE_SZ];
 	} u = { .handle.handle_bytes = MAX_HANDLE_SZ };
+	struct file_handle *copy;
+	size_t size;
 	int mount_id;
-	int auto_close fd = -1;
 
-	if (name_to_handle_at(source_fd, "", &u.handle, &mount_id, AT_EMPTY_PATH) < 0)
-		return false;
-	fd = open_by_handle_at(source_fd, &u.handle, O_PATH | O_CLOEXEC);
+	if (name_to_handle_at(fd, "", &u.handle, &mount_id, AT_EMPTY_PATH) < 0)
+		return NULL;
+	size = sizeof(struct file_handle) + u.handle.handle_bytes;
+	copy = malloc(size);
+	if (copy)
+		memcpy(copy, &u.handle, size);
+	return copy;
+}
+
+/* Whether handles can be opened at all: not without CAP_DAC_READ_SEARCH, nor on filesystems that have none. */
+static bool handles_work(int source_fd)
+{
+	auto_free struct file_handle *handle = take_handle(source_fd);
+	int auto_close fd = handle ? open_by_handle_at(source_fd, handle, O_PATH | O_CLOEXEC) : -1;
+
 	return fd >= 0;
 }
 
@@ -146,12 +159,6 @@ static void list_add(struct fdcache *cache, struct node *node)
 	cache->count++;
 }
 
-void fdcache_unpin(struct fs *fs, struct node *node)
-{
-	(void)fs;
-	node->pinned = false;
-}
-
 void fdcache_detach(struct fs *fs, struct node *node)
 {
 	list_remove(fs->fdcache, node);
@@ -181,26 +188,6 @@ bool fdcache_full(struct fs *fs)
 }
 
 /* --- eviction ------------------------------------------------------------------------------------------------------ */
-
-/* The handle that will bring the node's descriptor back; NULL where there is none. */
-static struct file_handle *take_handle(struct fs *fs, int fd)
-{
-	union {
-		struct file_handle handle;
-		char room[sizeof(struct file_handle) + MAX_HANDLE_SZ];
-	} u = { .handle.handle_bytes = MAX_HANDLE_SZ };
-	struct file_handle *copy;
-	size_t size;
-	int mount_id;
-
-	if (!fs->fdcache->by_handle || name_to_handle_at(fd, "", &u.handle, &mount_id, AT_EMPTY_PATH) < 0)
-		return NULL;
-	size = sizeof(struct file_handle) + u.handle.handle_bytes;
-	copy = malloc(size);
-	if (copy)
-		memcpy(copy, &u.handle, size);
-	return copy;
-}
 
 /* Takes the least recently used node that can do without its descriptor, with a reference and the descriptor in use. */
 static struct node *pick_victim(struct fs *fs, unsigned int keep, bool *ret_has_handle)
@@ -236,8 +223,8 @@ static bool evict_one(struct fs *fs, unsigned int keep)
 
 	if (!node)
 		return false;
-	if (!has_handle)
-		handle = take_handle(fs, node->fd);
+	if (!has_handle && fs->fdcache->by_handle)
+		handle = take_handle(node->fd);
 	pthread_mutex_lock(&fs->nodes->lock);
 	if (!node->file_handle)
 		node->file_handle = steal_ptr(&handle);

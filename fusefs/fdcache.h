@@ -51,14 +51,13 @@ int inode_info_at(int fd, const char *name, struct inode_info *ret_info);
 /* Whether `info` is of the inode that `node` is. */
 bool node_is(const struct node *node, const struct inode_info *info);
 
-/* Sees to it that the node's descriptor stays until the kernel forgets it. */
+/* Sees to it that the node's descriptor stays until the kernel forgets it, or `pinned` is cleared under the table's lock. */
 int fdcache_pin(struct fs *fs, struct node *node);
 
 /* Gives up the node's descriptor, when nobody uses it, so that it does not keep a removed inode alive. */
 void fdcache_drop(struct fs *fs, struct node *node);
 
-/* Under the table's lock: the node is no longer pinned; the node leaves the list, its descriptor is the caller's. */
-void fdcache_unpin(struct fs *fs, struct node *node);
+/* Under the table's lock: the node leaves the list, its descriptor is the caller's. */
 void fdcache_detach(struct fs *fs, struct node *node);
 
 /* An open file has come (+1) or gone (-1): the cache has so much less, or more, room. */

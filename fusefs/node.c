@@ -358,7 +358,7 @@ int node_lookup(struct fs *fs, struct node *parent, const char *name, const stru
 		}
 		if (node != table->root && other != node) {
 			give_name(fs, node, parent, steal_ptr(&copy), &garbage);
-			fdcache_unpin(fs, node);
+			node->pinned = false;
 			node->path = 0;
 			renamed = true;
 		}

@@ -187,7 +187,7 @@ static void victim_finish(struct fs *fs, struct victim *v, struct node *parent, 
 		v->node->ghost = steal_ptr(&v->ghost);
 	}
 	if (!removed && v->pinned)
-		fdcache_unpin(fs, v->node);
+		v->node->pinned = false;
 	pthread_mutex_unlock(&fs->nodes->lock);
 	free(v->ghost);
 	if (removed)
