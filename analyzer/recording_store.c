@@ -19,36 +19,25 @@ static void command_json(char *const *argv, struct strbuf *json)
 	strbuf_addf(json, "]");
 }
 
+/* The command again: where it should have been written down before, somebody may have had the database locked. */
 static int write_columns(struct trace *trace, const struct recording *rec)
 {
 	const struct recording_result *result = &rec->result;
-	const struct {
-		const char *column;
-		int64_t value;
-	} numbers[] = {
-		{ "exit_status", result->status },
-		{ "real_ns", result->real_ns },
-		{ "user_ns", result->user_ns },
-		{ "sys_ns", result->sys_ns },
-	};
+	const int64_t values[] = { result->run, result->status, result->real_ns, result->user_ns, result->sys_ns,
+		rec->launch->start_ns };
 	struct strbuf auto_strbuf json = {};
-	struct trace_stmt auto_stmt *start = NULL;
+	struct trace_stmt auto_stmt *stmt = NULL;
 	int err;
 
 	command_json(rec->argv, &json);
 	if (json.failed)
 		return -ENOMEM;
-	err = trace_begin(trace);
-	err = err ?: trace_run_set_text(trace, result->run, "command", json.buf);
-	for (size_t i = 0; i < ARRAY_SIZE(numbers) && err == 0; i++)
-		err = trace_run_set_int(trace, result->run, numbers[i].column, numbers[i].value);
-	err = err ?: trace_prepare(trace, "UPDATE run SET command_ns = ? - start_mono_ns WHERE id = ?", &start, NULL);
-	err = err ?: trace_bind_int(start, 1, rec->launch->start_ns);
-	err = err ?: trace_bind_int(start, 2, result->run);
-	err = err ?: trace_step(start);
-	err = err ?: trace_commit(trace);
-	trace_rollback(trace);
-	return err;
+	err = trace_prepare(trace, "UPDATE run SET exit_status = ?2, real_ns = ?3, user_ns = ?4, sys_ns = ?5,"
+		" command_ns = ?6 - start_mono_ns, command = ?7 WHERE id = ?1", &stmt, NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(values) && err == 0; i++)
+		err = trace_bind_int(stmt, (int)i + 1, values[i]);
+	err = err ?: trace_bind_text(stmt, ARRAY_SIZE(values) + 1, json.buf);
+	return err ?: trace_step(stmt);
 }
 
 void recording_store_command(const struct recording *rec)
@@ -81,10 +70,11 @@ static int read_start(struct trace *trace, int64_t run, int64_t *ret_mono_ns)
 static void store_samples(struct trace *trace, struct recording *rec)
 {
 	int64_t start_ns = 0;
-	int err = rec->host ? trace_begin(trace) : 0;
+	int err;
 
 	if (!rec->host)
 		return;
+	err = trace_begin(trace);
 	err = err ?: read_start(trace, rec->result.run, &start_ns);
 	err = err ?: host_store(rec->host, trace, rec->result.run, start_ns);
 	err = err ?: trace_commit(trace);
