@@ -202,7 +202,33 @@ int shim_joinable(struct shim *shim)
 	return err < 0 ? log_errno(err, "cannot join the mount namespace of fstapefs") : 0;
 }
 
-static int unmount_by_helper(const char *mountpoint, bool lazy);
+/* Its exit status, or -errno; -ECHILD: a signal has ended it. */
+static int await_child(pid_t pid)
+{
+	int status;
+
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -ECHILD;
+}
+
+/* fusermount3 says what went wrong in words only; EBUSY is by far the most likely. */
+static int unmount_by_helper(const char *mountpoint, bool lazy)
+{
+	pid_t pid = fork();
+
+	if (pid < 0)
+		return -errno;
+	if (pid == 0) {
+		int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+		dup2(null, STDERR_FILENO);
+		execlp("fusermount3", "fusermount3", lazy ? "-uz" : "-u", "--", mountpoint, NULL);
+		_exit(127);
+	}
+	return await_child(pid) == 0 ? 0 : -EBUSY;
+}
 
 /*
  * The shim's mounts inside its mount, the innermost first: each filesystem inside the source has one. `by_helper`: with
@@ -243,7 +269,7 @@ static int unmount_tree(const char *mountpoint, int flags, bool by_helper)
 static int unmount_inside(const struct shim *shim, int flags)
 {
 	pid_t pid = fork();
-	int status, err;
+	int err;
 
 	if (pid < 0)
 		return -errno;
@@ -255,31 +281,8 @@ static int unmount_inside(const struct shim *shim, int flags)
 			err = unmount_tree(shim->mountpoint, flags, false);
 		_exit(-err);
 	}
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return -errno;
-	return WIFEXITED(status) ? -WEXITSTATUS(status) : -ECHILD;
-}
-
-/* fusermount3 says what went wrong in words only; EBUSY is by far the most likely. */
-static int unmount_by_helper(const char *mountpoint, bool lazy)
-{
-	pid_t pid = fork();
-	int status;
-
-	if (pid < 0)
-		return -errno;
-	if (pid == 0) {
-		int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-
-		dup2(null, STDERR_FILENO);
-		execlp("fusermount3", "fusermount3", lazy ? "-uz" : "-u", "--", mountpoint, NULL);
-		_exit(127);
-	}
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return -errno;
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EBUSY;
+	err = await_child(pid);
+	return err < 0 ? err : -err;
 }
 
 int shim_unmount(const struct shim *shim, bool lazy)
