@@ -39,6 +39,7 @@ static int print_head(const struct git_part *part, const struct run_info *run)
 		{ "sys_ns", "sys", COLUMN_DURATION },
 		{ "command", NULL, COLUMN_TEXT },
 	};
+	struct strbuf auto_strbuf story = {};
 	struct trace_stmt auto_stmt *stmt = NULL;
 	const struct git_view *view = part->view;
 	struct table *table;
@@ -52,12 +53,9 @@ static int print_head(const struct git_part *part, const struct run_info *run)
 		return context_trace_error(part->context, err, "cannot read the run");
 	if (trace_column_text(stmt, 0))
 		log_msg("run %" PRId64 ": %s", view->run, trace_column_text(stmt, 0));
-	if (!view->attributed && view->count && !run->finished)
-		log_msg("run %" PRId64 ": what git was doing is known when the recording has ended; until then all operations"
-			" stand together", view->run);
-	else if (!view->attributed && view->count)
-		log_msg("run %" PRId64 ": its operations are not attributed yet; 'fstape recover %s' does it", view->run,
-			part->context->args[0]);
+	run_describe_story(run, &story);
+	if (story.len && !story.failed)
+		log_msg("%s", story.buf);
 	else if (!view->commands && view->count)
 		log_msg("run %" PRId64 ": no git command told its story; phases are by programs and paths", view->run);
 	if (!part->text)

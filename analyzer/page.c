@@ -80,6 +80,7 @@ static int write_warnings(const struct page *page, const int64_t *runs, size_t c
 		err = write_warning(page, &run, "Incomplete", run_describe_gaps);
 		err = err ?: write_warning(page, &run, "Not recorded", run_describe_modes);
 		err = err ?: write_warning(page, &run, "Transport", run_describe_transport);
+		err = err ?: write_warning(page, &run, "Git", run_describe_story);
 		run_free(&run);
 		if (err < 0)
 			return err;

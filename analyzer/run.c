@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "run.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 
 #include "base.h"
 #include "mode.h"
@@ -25,12 +27,26 @@ static bool is_recorded_now(const struct trace *trace, int64_t id)
 	return root && asprintf(&dir, "%s/run-%" PRId64, root, id) >= 0 && spool_is_alive(dir);
 }
 
-int run_load(struct trace *trace, int64_t id, struct run_info *ret_run)
+/* 'fstape record' has the directory of git's story locked until it is in the database. */
+static void look_at_story(const struct trace *trace, struct run_info *run)
+{
+	auto_free char *dir = trace_story_dir(trace_path(trace), run->id);
+	int auto_close fd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW) : -1;
+
+	if (fd < 0)
+		return;
+	run->storing = flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+	run->left = !run->storing;
+}
+
+static int load(struct trace *trace, int64_t id, struct run_info *ret_run)
 {
 	struct trace_stmt auto_stmt *stmt = NULL;
 	int err = trace_prepare(trace,
 		"SELECT label, state, note, requests, recorded, dropped, damaged, clean_end, modes,"
-		" command IS NOT NULL AND real_ns IS NULL, transport, wait, end_ns FROM run WHERE id = ?",
+		" command IS NOT NULL AND real_ns IS NULL, transport, wait, end_ns,"
+		" EXISTS (SELECT 1 FROM git_span AS s WHERE s.run = run.id)"
+		" OR NOT EXISTS (SELECT 1 FROM op WHERE op.run = run.id) FROM run WHERE id = ?",
 		&stmt, NULL);
 
 	err = err ?: trace_bind_int(stmt, 1, id);
@@ -50,6 +66,7 @@ int run_load(struct trace *trace, int64_t id, struct run_info *ret_run)
 		.transport = copy_text(stmt, 10),
 		.wait = copy_text(stmt, 11),
 		.end_ns = trace_column_int(stmt, 12),
+		.attributed = trace_column_int(stmt, 13),
 	};
 	if (!ret_run->state) {
 		run_free(ret_run);
@@ -61,7 +78,24 @@ int run_load(struct trace *trace, int64_t id, struct run_info *ret_run)
 	ret_run->clean = ret_run->native || trace_column_int(stmt, 7) == 1;
 	ret_run->untimed = ret_run->finished && !ret_run->native && trace_column_int(stmt, 9);
 	ret_run->alive = !ret_run->finished && is_recorded_now(trace, id);
+	if (ret_run->finished)
+		look_at_story(trace, ret_run);
 	return 0;
+}
+
+int run_load(struct trace *trace, int64_t id, struct run_info *ret_run)
+{
+	struct run_info first;
+	int err = load(trace, id, &first);
+
+	if (err < 0 || first.finished || first.alive) {
+		if (err == 0)
+			*ret_run = first;
+		return err;
+	}
+	/* Its recorder has died; or has just ended, and said so after the row was read. */
+	run_free(&first);
+	return load(trace, id, ret_run);
 }
 
 void run_free(struct run_info *run)
@@ -88,8 +122,8 @@ static void describe_unfinished(const struct run_info *run, struct strbuf *text)
 		strbuf_addf(text, " is still being %s, so it is partial: numbers are what is in the database by now",
 			strcmp(run->state, "finishing") == 0 ? "loaded" : "recorded");
 	else
-		strbuf_addf(text, " is partial, as it has not ended yet (state '%s'): numbers are what is in the database"
-			" by now; if its recorder has died, 'fstape recover' finishes it", run->state);
+		strbuf_addf(text, " is partial, as its recorder has died (state '%s'): numbers are what is in the database by now;"
+			" 'fstape recover' loads the rest", run->state);
 }
 
 /* The keeper unmounts when 'fstape record' is gone (keeper.h); the command is not ours to end. */
@@ -97,6 +131,10 @@ static void describe_untimed(const struct run_info *run, struct strbuf *text)
 {
 	char end[40];
 
+	if (run->storing) {
+		strbuf_addf(text, "'fstape record' is still storing how long its command took, how it ended, and what git told");
+		return;
+	}
 	if (strcmp(run->state, "recovered") == 0 && !run->note) {
 		strbuf_addf(text, "how long its command took and how it ended is not known, as 'fstape record' could not"
 				  " write that to the database, or was killed");
@@ -137,6 +175,24 @@ void run_describe_modes(const struct run_info *run, struct strbuf *text)
 	add_name(run, text);
 	strbuf_addf(text, " does not have all that was done, by its modes: ");
 	mode_explain(run->modes, text);
+}
+
+void run_describe_story(const struct run_info *run, struct strbuf *text)
+{
+	if (run->attributed || run->native)
+		return;
+	add_name(run, text);
+	if (run->alive)
+		strbuf_addf(text, ": what git was doing is known when the recording has ended");
+	else if (!run->finished)
+		strbuf_addf(text, ": what git was doing is known when 'fstape recover' has finished the run");
+	else if (run->storing)
+		strbuf_addf(text, ": what git was doing is known when 'fstape record', which is still at it, has loaded what git told");
+	else if (run->left)
+		strbuf_addf(text, ": 'fstape record' ended before it had loaded what git told; 'fstape recover' does it");
+	else
+		strbuf_addf(text, ": its operations are not attributed to what git was doing; 'fstape recover' does it");
+	strbuf_addf(text, "; until then all operations stand together");
 }
 
 static bool is_uring(const struct run_info *run)

@@ -22,6 +22,9 @@ struct run_info {
 	bool native;   /* timed without the shim: there is nothing recorded, and nothing missing */
 	bool finished; /* nothing will be added */
 	bool alive;    /* not finished, and its recorder is at it */
+	bool storing;  /* finished, and 'fstape record' is at it: the command's times and git's story are still to come */
+	bool left;     /* finished, not that, and git's story is still beside the database */
+	bool attributed; /* its operations are, to what git did; or there are none */
 	bool untimed;  /* 'fstape record' did not see the end of the command: what that did last was not recorded */
 	int64_t end_ns; /* the run's time of its end; 0 while not known */
 };
@@ -46,6 +49,9 @@ void run_describe_gaps(const struct run_info *run, struct strbuf *text);
 
 /* "run 3 (label) does not have all that was done, by its modes: ..."; adds nothing to a run without. */
 void run_describe_modes(const struct run_info *run, struct strbuf *text);
+
+/* "run 3 (label): what git was doing is known when ..." while its operations are not attributed; else adds nothing. */
+void run_describe_story(const struct run_info *run, struct strbuf *text);
 
 /* "run 3 (label) got its requests through io_uring, ..."; adds nothing to a run that got them the usual way. */
 void run_describe_transport(const struct run_info *run, struct strbuf *text);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Git's own story of a recording: whose each operation is, in which region and phase, and what `fstape git` makes of it."""
+import fcntl
 import json
 import os
 import signal
@@ -253,3 +254,29 @@ def test_a_database_without_attribution(box):
     assert "fstape recover" in run(FSTAPE, "git", box.db).stderr
     assert "completed" in run(FSTAPE, "recover", box.db).stdout
     assert run(FSTAPE, "git", box.db).stderr.count("not attributed") == 0
+
+
+def test_whose_turn_it_is_to_load_the_story_is_said(box):
+    """The mount has ended, 'fstape record' is at work on the rest; then it is gone, and has left that to recover."""
+    record(box, "touch", "f")
+    with sqlite3.connect(box.db) as db:
+        db.execute("DELETE FROM git_range")
+        db.execute("DELETE FROM git_span")
+        db.execute("UPDATE run SET real_ns = NULL")
+    page, story = box.store / "page.html", box.store / "t.db-spool" / "git-1"
+    story.mkdir(parents=True)
+
+    def said(*command):
+        return run(FSTAPE, *command, box.db).stderr
+
+    lock = os.open(story, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    assert "still at it" in said("git") and "recover" not in said("git")
+    assert "still storing" in said("stats") and "killed" not in said("stats")
+    run(FSTAPE, "report", "-o", page, box.db)
+    assert "still at it" in page.read_text() and "still storing" in page.read_text()
+    os.close(lock)
+    assert "ended before it had loaded" in said("git") and "fstape recover" in said("git")
+    assert "killed" in said("stats")
+    run(FSTAPE, "recover", box.db)
+    assert "recover" not in said("git") and "other programs" in run(FSTAPE, "git", box.db).stdout

@@ -251,7 +251,7 @@ def test_a_partial_run_says_so_first(box):
 @pytest.mark.parametrize("change, words", [
     ("DELETE FROM op", "No operation reached the filesystem"),
     ("DELETE FROM op WHERE seq > (SELECT min(seq) FROM op)", "1 requests"),
-    ("UPDATE run SET state = 'recording', clean_end = NULL, real_ns = NULL, end_ns = NULL", "has not ended yet"),
+    ("UPDATE run SET state = 'recording', clean_end = NULL, real_ns = NULL, end_ns = NULL", "its recorder has died"),
     ("UPDATE op SET start_ns = 9223372036854775807, dur_ns = 9223372036854775807, fs_ns = 9223372036854775807", "Run 1"),
     ("UPDATE op SET start_ns = -5, dur_ns = -9223372036854775808, fs_ns = -1", "Run 1"),
     ("UPDATE op SET dur_ns = 0, fs_ns = 0, start_ns = 0", "Run 1"),
