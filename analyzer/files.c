@@ -53,22 +53,3 @@ bool path_lies_in(const char *path, const char *directory)
 		return true; /* the root */
 	return strncmp(path, directory, len) == 0 && (path[len] == '/' || path[len] == '\0');
 }
-
-char *path_resolve_new(const char *path)
-{
-	auto_free char *copy = NULL, *directory = NULL;
-	char *resolved = realpath(path, NULL), *slash;
-
-	if (resolved || errno != ENOENT)
-		return resolved;
-	copy = strdup(path);
-	if (!copy)
-		return NULL;
-	slash = strrchr(copy, '/');
-	if (slash)
-		*slash = '\0';
-	directory = realpath(!slash ? "." : slash == copy ? "/" : copy, NULL);
-	if (!directory || asprintf(&resolved, "%s/%s", directory, slash ? slash + 1 : path) < 0)
-		return NULL;
-	return resolved;
-}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* files.h - folders of our own: making and removing them; where files would be. */
+/* files.h - folders of our own: making and removing them; which files lie where. */
 #ifndef FSTAPE_FILES_H
 #define FSTAPE_FILES_H
 
@@ -14,8 +14,5 @@ int folder_remove(const char *path);
 
 /* Whether `path` is `directory` or lies in it; both absolute and resolved. */
 bool path_lies_in(const char *path, const char *directory);
-
-/* The absolute path of a file that may not exist yet; its directory must. To be freed; NULL, with errno, if not. */
-char *path_resolve_new(const char *path);
 
 #endif

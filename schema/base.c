@@ -211,3 +211,22 @@ int read_file_at(int dirfd, const char *path, size_t max, struct strbuf *ret_tex
 	}
 	return ret_text->failed ? -ENOMEM : 0;
 }
+
+char *path_resolve_new(const char *path)
+{
+	auto_free char *copy = NULL, *directory = NULL;
+	char *resolved = realpath(path, NULL), *slash;
+
+	if (resolved || errno != ENOENT)
+		return resolved;
+	copy = strdup(path);
+	if (!copy)
+		return NULL;
+	slash = strrchr(copy, '/');
+	if (slash)
+		*slash = '\0';
+	directory = realpath(!slash ? "." : slash == copy ? "/" : copy, NULL);
+	if (!directory || asprintf(&resolved, "%s/%s", directory, slash ? slash + 1 : path) < 0)
+		return NULL;
+	return resolved;
+}

@@ -151,4 +151,7 @@ void strbuf_add_utf8(struct strbuf *sb, const char *data, size_t len);
 /* Reads a file of unknown size, such as those in /proc, NUL-terminated; up to `max` bytes. */
 int read_file_at(int dirfd, const char *path, size_t max, struct strbuf *ret_text);
 
+/* The absolute path of a file that may not exist yet; its directory must. To be freed; NULL, with errno, if not. */
+char *path_resolve_new(const char *path);
+
 #endif
