@@ -17,11 +17,18 @@
 #define DEFAULT_SPOOL (32ull << 20)
 #define DEFAULT_THREADS 32u
 
+/* Options of the form NAME=WORD. */
+#define WORDS(WORD)                                                                                                   \
+	WORD(db) WORD(label) WORD(cache) WORD(overflow) WORD(load) WORD(data) WORD(wait) WORD(transport) WORD(spool)  \
+	WORD(max_db) WORD(keep_runs) WORD(entry_timeout) WORD(attr_timeout) WORD(threads) WORD(dir_readahead)         \
+	WORD(ready_fd)
+
 /* What fuse_opt fills; words are turned into values afterwards. */
 struct raw {
 	struct options *options;
-	char *db, *label, *cache, *overflow, *load, *data, *wait, *transport, *spool, *entry_timeout, *attr_timeout, *threads,
-		*ready_fd, *max_db, *keep_runs, *dir_readahead;
+#define WORD(name) char *name;
+	WORDS(WORD)
+#undef WORD
 	char *source, *mountpoint;
 	int too_many;
 };
@@ -29,22 +36,9 @@ struct raw {
 enum { KEY_ALLOW_OTHER = 1 };
 
 static const struct fuse_opt option_table[] = {
-	{ "db=%s", offsetof(struct raw, db), 0 },
-	{ "label=%s", offsetof(struct raw, label), 0 },
-	{ "cache=%s", offsetof(struct raw, cache), 0 },
-	{ "overflow=%s", offsetof(struct raw, overflow), 0 },
-	{ "load=%s", offsetof(struct raw, load), 0 },
-	{ "data=%s", offsetof(struct raw, data), 0 },
-	{ "wait=%s", offsetof(struct raw, wait), 0 },
-	{ "transport=%s", offsetof(struct raw, transport), 0 },
-	{ "spool=%s", offsetof(struct raw, spool), 0 },
-	{ "max_db=%s", offsetof(struct raw, max_db), 0 },
-	{ "keep_runs=%s", offsetof(struct raw, keep_runs), 0 },
-	{ "entry_timeout=%s", offsetof(struct raw, entry_timeout), 0 },
-	{ "attr_timeout=%s", offsetof(struct raw, attr_timeout), 0 },
-	{ "threads=%s", offsetof(struct raw, threads), 0 },
-	{ "dir_readahead=%s", offsetof(struct raw, dir_readahead), 0 },
-	{ "ready_fd=%s", offsetof(struct raw, ready_fd), 0 },
+#define WORD(name) { #name "=%s", offsetof(struct raw, name), 0 },
+	WORDS(WORD)
+#undef WORD
 	FUSE_OPT_KEY("allow_other", KEY_ALLOW_OTHER),
 	FUSE_OPT_KEY("allow_root", KEY_ALLOW_OTHER),
 	FUSE_OPT_END,
@@ -234,7 +228,8 @@ static int convert(struct options *options, const struct raw *raw)
 	static const char *const loads[] = { "live", "end", NULL };
 	static const char *const datas[] = { "none", "full", NULL };
 	static const char *const transports[] = { "dev", "auto", "uring", NULL };
-	int cache = -1, overflow = OVERFLOW_BLOCK, load = LOAD_LIVE, data = DATA_NONE, wait = WAIT_AUTO, transport = TRANSPORT_DEV, err;
+	int cache = -1, overflow = OVERFLOW_BLOCK, load = LOAD_LIVE, data = DATA_NONE, wait = WAIT_AUTO;
+	int transport = TRANSPORT_DEV, err;
 	double threads = DEFAULT_THREADS, ready_fd = -1, keep_runs = 0, readahead = 0;
 
 	err = choose("cache", raw->cache, caches, &cache);
@@ -288,21 +283,10 @@ static int check(const struct options *options, const struct raw *raw)
 	return 0;
 }
 
-/* A path that stays right when the daemon leaves its directory; what does not exist yet keeps its last part. */
+/* A path that stays right when the daemon leaves its directory; as it is, where what is wrong with it will be said. */
 static char *absolute(const char *path)
 {
-	auto_free char *copy = strdup(path), *dir = NULL;
-	char *slash, *whole = realpath(path, NULL);
-
-	if (whole || !copy)
-		return whole;
-	slash = strrchr(copy, '/');
-	if (slash)
-		*slash = '\0';
-	dir = realpath(!slash ? "." : slash == copy ? "/" : copy, NULL);
-	if (!dir || asprintf(&whole, "%s/%s", dir, slash ? slash + 1 : copy) < 0)
-		return strdup(path);
-	return whole;
+	return path_resolve_new(path) ?: strdup(path);
 }
 
 /* The options that libfuse keeps, for the record. */
@@ -318,22 +302,9 @@ static char *remaining_options(const struct fuse_args *args)
 
 static void free_raw(struct raw *raw)
 {
-	free(raw->db);
-	free(raw->label);
-	free(raw->cache);
-	free(raw->overflow);
-	free(raw->load);
-	free(raw->data);
-	free(raw->wait);
-	free(raw->transport);
-	free(raw->spool);
-	free(raw->max_db);
-	free(raw->keep_runs);
-	free(raw->entry_timeout);
-	free(raw->attr_timeout);
-	free(raw->threads);
-	free(raw->dir_readahead);
-	free(raw->ready_fd);
+#define WORD(name) free(raw->name);
+	WORDS(WORD)
+#undef WORD
 	free(raw->source);
 	free(raw->mountpoint);
 }
