@@ -28,8 +28,7 @@ struct child_result {
 /* `ret_result` may be NULL. -errno when the program could not be started (-ENOENT: not found). */
 int child_run(char *const argv[], const struct child_options *options, struct child_result *ret_result);
 
-/* A program whose standard input we write: `*ret_fd` is the pipe's end, the caller's to close before
- * child_wait(). */
+/* A program whose standard input we write: `*ret_fd` is the pipe's end, the caller's to close before child_wait(). */
 int child_start_writer(char *const argv[], const char *cwd, pid_t *ret_pid, int *ret_fd);
 int child_wait(pid_t pid, struct child_result *ret_result);
 

@@ -113,8 +113,7 @@ static int run_sql(struct context *context)
 	return err ?: run_statements(context, sql);
 }
 
-/* The rows of one run; `*data`, the one table of all runs in CSV and JSON, is made when its columns
- * are known. */
+/* The rows of one run; `*data`, the one table of all runs in CSV and JSON, is made when its columns are known. */
 static int report_run(
 	struct context *context, const struct report *report, int64_t run, struct table **data)
 {

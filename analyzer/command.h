@@ -71,13 +71,11 @@ struct command {
 	size_t min_args, max_args; /* words, with the database; max 0: any number */
 	size_t command_after;      /* as in options_parse() */
 	int failure_status;        /* of -errno; 0: STATUS_FAILED */
-	/* Returns an exit status, or -errno after a message: failure_status then. Leaves standard output
-	 * unflushed. */
+	/* Returns an exit status, or -errno after a message: failure_status then. Leaves standard output unflushed. */
 	int (*run)(struct context *context);
 };
 
-/* A table on standard output, in the format and with the colours that were asked for. NULL: no memory, said
- * so. */
+/* A table on standard output, in the format and with the colours that were asked for. NULL: no memory, said so. */
 struct table *context_table(const struct context *context);
 
 /* Prints and frees it. 0, or -errno after a message (none when the reader has just gone). */

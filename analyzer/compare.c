@@ -9,8 +9,7 @@
 #include "run.h"
 #include "statistics.h"
 
-/* A run without a workload can be compared as well, when it is asked for by name: each is a target of its
- * own. */
+/* A run without a workload can be compared as well, when it is asked for by name: each is a target of its own. */
 #define RUN_COLUMNS                                                                                          \
 	"SELECT id, coalesce(workload, '-'), coalesce(target, label, 'run ' || id), state = 'native',"       \
 	" CASE WHEN json_valid(setup) THEN json_extract(setup, '$.order') ELSE id END, coalesce(round, 0),"  \

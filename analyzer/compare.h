@@ -72,8 +72,7 @@ struct compare_group {
 	struct compare_run *runs;
 	size_t count;
 	struct compare_op ops[OP_COUNT];
-	/* Over the runs: medians, but min_real_ns. Requests and time in the filesystem are 0 in native
-	 * groups. */
+	/* Over the runs: medians, but min_real_ns. Requests and time in the filesystem are 0 in native groups. */
 	double real_ns, min_real_ns, user_ns, sys_ns, requests, fs_ns, daemon_ns;
 	size_t outliers;
 	bool has_interval;

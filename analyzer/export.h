@@ -47,12 +47,10 @@ int export_folded(struct export *export);
  * longer than fio reads. */
 int export_fio(struct export *export);
 
-/* For exporters: after each row. The reason when the stream has failed, so that nobody goes on for
- * nothing. */
+/* For exporters: after each row. The reason when the stream has failed, so that nobody goes on for nothing. */
 int export_step(struct export *export);
 
-/* The rows of a statement about :run, and :weight when it has that, for each run: `row` gets the
- * statement at a row. */
+/* The rows of a statement about :run, and :weight when it has that, for each run: `row` gets the statement at a row. */
 int export_each_run(struct export *export, const char *sql,
 	int (*row)(struct export *, struct trace_stmt *, void *), void *arg);
 

@@ -96,9 +96,7 @@ static void begin_slice(struct tracks *tracks, struct strbuf *line, int64_t pid,
 	add_us(line, "dur", end_ns - start_ns);
 }
 
-/* --- threads
- * ------------------------------------------------------------------------------------------------------
- */
+/* --- threads ------------------------------------------------------------------------------------------------------ */
 
 static int add_lane(struct thread *thread, int64_t tid)
 {
@@ -161,9 +159,7 @@ static int load_thread(struct tracks *tracks, const struct trace_stmt *stmt)
 		err = name_track(tracks, pid, tid, "process_name", trace_column_text(stmt, 4));
 	if (!last || last->pid != pid || last->tid != tid) {
 		err = err ?: add_thread(tracks, pid, tid);
-		err = err
-			      ?: name_track(tracks, pid, tid, "thread_name",
-					 trace_column_text(stmt, 3));
+		err = err ?: name_track(tracks, pid, tid, "thread_name", trace_column_text(stmt, 3));
 	}
 	return err ?: add_process_row(tracks, trace_column_int(stmt, 0));
 }
@@ -192,12 +188,9 @@ static void free_tracks(struct tracks *tracks)
 	tracks->n_threads = tracks->n_rows = 0;
 }
 
-/* --- operations
- * ---------------------------------------------------------------------------------------------------
- */
+/* --- operations --------------------------------------------------------------------------------------------------- */
 
-/* The first lane of the thread in which nothing is under way any more; a new one when there is
- * none. */
+/* The first lane of the thread in which nothing is under way any more; a new one when there is none. */
 static int find_lane(
 	struct tracks *tracks, struct thread *thread, int64_t start_ns, struct lane **ret_lane)
 {
@@ -294,8 +287,7 @@ static int write_op(struct tracks *tracks, const struct trace_stmt *stmt)
 	return err ?: export_step(tracks->export);
 }
 
-/* --- git's commands and regions
- * ----------------------------------------------------------------------------------- */
+/* --- git's commands and regions ----------------------------------------------------------------------------------- */
 
 /* What is open on the track that is being written, outermost first. */
 struct nest {
@@ -305,8 +297,7 @@ struct nest {
 	size_t depth;
 };
 
-/* By track, and there parents before children. A command is the outermost slice of its main thread.
- */
+/* By track, and there parents before children. A command is the outermost slice of its main thread. */
 static const char regions_sql[] =
 	"WITH commands AS (SELECT id, pid, start_ns, end_ns, coalesce(argv, name, sid) AS name, "
 	"exit_code"
@@ -336,8 +327,7 @@ enum {
 	REGION_EXIT
 };
 
-/* Git that made no request, such as the serving side of a transfer, has no row among the processes.
- */
+/* Git that made no request, such as the serving side of a transfer, has no row among the processes. */
 static bool is_known(const struct tracks *tracks, int64_t pid)
 {
 	size_t low = 0, high = tracks->n_threads;
@@ -375,8 +365,7 @@ static int enter_track(struct tracks *tracks, struct nest *nest, const struct tr
 	return err ?: name_track(tracks, pid, nest->tid, "thread_name", name);
 }
 
-/* Where the slice may lie: within the innermost one that is still open when it begins. False:
- * nowhere. */
+/* Where the slice may lie: within the innermost one that is still open when it begins. False: nowhere. */
 static bool nest_slice(struct nest *nest, int64_t *start, int64_t *end)
 {
 	*start = *start < 0 ? 0 : *start;
@@ -415,9 +404,7 @@ static int write_region(struct tracks *tracks, struct nest *nest, const struct t
 	return write_event(tracks, &line);
 }
 
-/* --- the machine
- * --------------------------------------------------------------------------------------------------
- */
+/* --- the machine -------------------------------------------------------------------------------------------------- */
 
 /* What was added since the sample before, for what only grows; levels as they are. */
 static const char counters_sql[] =
@@ -441,9 +428,7 @@ static int write_counter(struct tracks *tracks, const struct trace_stmt *stmt)
 	return write_event(tracks, &line);
 }
 
-/* --- runs
- * ---------------------------------------------------------------------------------------------------------
- */
+/* --- runs --------------------------------------------------------------------------------------------------------- */
 
 enum stage { STAGE_REGIONS, STAGE_OPS, STAGE_COUNTERS, STAGES };
 

@@ -34,9 +34,7 @@ static int write_line(struct export *export, const struct strbuf *line)
 	return export_step(export);
 }
 
-/* --- folded stacks
- * ------------------------------------------------------------------------------------------------
- */
+/* --- folded stacks ------------------------------------------------------------------------------------------------ */
 
 /*
  * Sums by number first: names come to what is left. A directory's own listing counts for itself.
@@ -82,9 +80,7 @@ int export_folded(struct export *export)
 	return export_each_run(export, folded_sql, folded_row, NULL);
 }
 
-/* --- fio
- * ------------------------------------------------------------------------------------------------------------
- */
+/* --- fio ---------------------------------------------------------------------------------------------------------- */
 
 /*
  * In the order of arrival. A handle's requests are about the file that it was opened as, whatever
@@ -149,8 +145,7 @@ static int fio_row(struct export *export, struct trace_stmt *stmt, void *arg)
 	const char *action = trace_column_text(stmt, 2) ?: "";
 	int64_t *last_us = arg;
 
-	/* Requests that arrive in one order may be taken up in another; to fio time does not go
-	 * back. */
+	/* Requests that arrive in one order may be taken up in another; to fio time does not go back. */
 	if (trace_column_int(stmt, 1) > *last_us)
 		*last_us = trace_column_int(stmt, 1);
 	strbuf_addf(&line, "%" PRId64 " ", *last_us);

@@ -8,8 +8,7 @@
 /* A new folder, 0700, "PARENT/NAME-XXXXXX". `*ret_path` is to be freed. Says on standard error why not. */
 int folder_make_temp(const char *parent, const char *name, char **ret_path);
 
-/* Removes what is below `path` and itself; never crosses into another filesystem. What cannot be removed
- * stays. */
+/* Removes what is below `path` and itself; never crosses into another filesystem. What cannot be removed stays. */
 int folder_remove(const char *path);
 
 /* Whether `path` is `directory` or lies in it; both absolute and resolved. */

@@ -18,8 +18,7 @@ struct interrupt {
 	struct sigaction before[INTERRUPT_SIGNALS];
 };
 
-/* Signals that are ignored, as those of a background job, stay so. The second of a kind ends the
- * program at once. */
+/* Signals that are ignored, as those of a background job, stay so. The second of a kind ends the program at once. */
 void interrupt_catch(struct interrupt *interrupt, struct trace *trace);
 void interrupt_release(const struct interrupt *interrupt);
 

@@ -54,8 +54,7 @@ static int child_main(const char *folder, int (*work)(void *arg), void *arg, boo
 		sigaction(stop_signals[i], &action, NULL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	/* Should the parent be killed, we stop in good order. It may have been before the prctl(): hence the
-	 * pipe. */
+	/* Should the parent be killed, we stop in good order. It may have been before the prctl(): hence the pipe. */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (poll(&gone, 1, 0) != 0)
 		return EXIT_CANCELED;
@@ -93,8 +92,7 @@ static int supervise(pid_t pid, const sigset_t *signals)
 	return WEXITSTATUS(status) == EXIT_DONE ? 0 : -EIO;
 }
 
-/* Like fork(2). unshare(2) would do too, but leave this process unable to make threads or children of its
- * own. */
+/* Like fork(2). unshare(2) would do too, but leave this process unable to make threads or children of its own. */
 static pid_t fork_into_pid_namespace(void)
 {
 	return (pid_t)syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, NULL, NULL, NULL, NULL);

@@ -8,8 +8,7 @@
 
 #include "base.h"
 
-/* Holds nothing but the two descriptors: neither a terminal, nor a pipe that somebody waits for, nor a
- * directory. */
+/* Holds nothing but the two descriptors: neither a terminal, nor a pipe that somebody waits for, nor a directory. */
 static _Noreturn void keep(int line, int child)
 {
 	char released;

@@ -27,16 +27,14 @@ int namespace_new(bool user);
 /* Whether namespace_new(true) would work. Tried out in a child. 0 or -errno. */
 int namespace_probe(void);
 
-/* Lets the program that the process executes next keep the right to mount in its namespace, and nothing else.
- */
+/* Lets the program that the process executes next keep the right to mount in its namespace, and nothing else. */
 int namespace_keep_rights(void);
 
 /* The namespaces of a process. Close with namespace_close(). */
 int namespace_of(pid_t pid, bool user, struct namespace *ret_namespace);
 void namespace_close(struct namespace *namespace);
 
-/* Joins them; for a child that has one thread. In a user namespace it has all rights until it executes a
- * program. */
+/* Joins them; for a child that has one thread. In a user namespace it has all rights until it executes a program. */
 int namespace_join(const struct namespace *namespace);
 
 #endif

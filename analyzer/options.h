@@ -71,8 +71,7 @@ void options_free(const struct option_set *sets, size_t count);
 /* The rows as help, in at most 80 columns. */
 void options_help(const struct option *table, FILE *out);
 
-/* `text` in lines of at most 80 columns, all but the first indented by `indent`; `column` is where the first
- * begins. */
+/* `text` in lines of at most 80 columns, all but the first indented by `indent`; `column` is where the first begins. */
 void options_wrap(const char *text, unsigned int indent, unsigned int column, FILE *out);
 
 /* A number of bytes such as "64M" or "1G". 0 or -EINVAL. */

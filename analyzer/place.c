@@ -23,8 +23,7 @@ static int make_filesystem(const struct place *place)
 	return child_must(target->name, words, &(struct child_options){});
 }
 
-/* mount(8) rather than mount(2): it tells options of the mount from those of the filesystem, and explains
- * failures. */
+/* mount(8) rather than mount(2): it tells options of the mount from those of the filesystem, and explains failures. */
 static int mount_with(const char *what, const char *type, const char *options, const char *source, const char *mountpoint)
 {
 	char *words[] = { "mount", "-n", "-t", (char *)type, "-o", (char *)options, "--", (char *)source, (char *)mountpoint,

@@ -70,8 +70,7 @@ static int choose_place(struct recording *rec)
 	return 0;
 }
 
-/* Reads "RUN\n" from the shim. -errno after a message: it did not start, or the user gave up; it has ended
- * then. */
+/* Reads "RUN\n" from the shim. -errno after a message: it did not start, or the user gave up; it has ended then. */
 static int await_ready(struct recording *rec)
 {
 	char text[32] = "";
@@ -174,8 +173,7 @@ static void deal_with_holders(struct recording *rec, int64_t waited_ms, int64_t 
 	}
 }
 
-/* Unmounts as soon as nobody uses the mount any more, or lazily when the user does not want to wait for that.
- */
+/* Unmounts as soon as nobody uses the mount any more, or lazily when the user does not want to wait for that. */
 static void unmount(struct recording *rec)
 {
 	struct strbuf auto_strbuf last = {};

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* recording_child.c - where the command starts, how it is started, and the signals and ends that come
- * meanwhile. */
+/* recording_child.c - where the command starts, how it is started, and the signals and ends that come meanwhile. */
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>

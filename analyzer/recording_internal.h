@@ -94,8 +94,7 @@ void recording_git_free(struct recording *rec);
 /* The command into the run's row, before it is started: if we are killed, the row says what there should be times of. */
 void recording_store_command(const struct recording *rec);
 
-/* Writes the command's columns into the run's row, after recovering it when the shim has died. Sets
- * result.complete. */
+/* Writes the command's columns into the run's row, after recovering it when the shim has died. Sets result.complete. */
 int recording_store(struct recording *rec);
 
 /*

@@ -24,8 +24,7 @@ static const char config_text[] =
 	"[fastimport]\n\tunpackLimit = 1\n" /* a pack whatever the size, as a server has it */
 	"[core]\n\texcludesFile = /dev/null\n\tattributesFile = /dev/null\n";
 
-/* Configuration goes through a file: git keeps GIT_CONFIG_COUNT from the upload-pack at the other end of a
- * clone. */
+/* Configuration goes through a file: git keeps GIT_CONFIG_COUNT from the upload-pack at the other end of a clone. */
 int repository_environment(const char *dir)
 {
 	static const char *const unset[] = {
@@ -143,8 +142,7 @@ static int generate(struct repository *repo, const struct genrepo_options *optio
 	return err ?: genrepo_make(repo->dir, options);
 }
 
-/* A copy, so that the user's repository is neither touched nor able to change, and is packed as a server's
- * would be. */
+/* A copy, so that the user's repository is neither touched nor able to change, and is packed as a server's would be. */
 static int copy(struct repository *repo, const char *path)
 {
 	auto_free char *url = NULL;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* rows.h - rows of a statement as rows of a table, whatever types their values have. Not for
- * threads. */
+/* rows.h - rows of a statement as rows of a table, whatever types their values have. Not for threads. */
 #ifndef FSTAPE_ROWS_H
 #define FSTAPE_ROWS_H
 

@@ -52,8 +52,7 @@ double median(double *values, size_t n)
 	return middle(values, n);
 }
 
-/* Hoare's selection: afterwards values[k] is what sorting would put there, and nothing before it is greater.
- */
+/* Hoare's selection: afterwards values[k] is what sorting would put there, and nothing before it is greater. */
 static int64_t select_kth(int64_t *values, size_t n, size_t k)
 {
 	size_t low = 0, high = n - 1;

@@ -202,8 +202,7 @@ void table_int(struct table *table, int64_t value)
 		data_int(table, column, value);
 }
 
-/* The shortest of two lengths that reads back as the same number; a locale never changes the point: LC_CTYPE
- * only. */
+/* The shortest of two lengths that reads back as the same number; a locale never changes the point: LC_CTYPE only. */
 static void add_real(struct strbuf *line, double value)
 {
 	char text[40];

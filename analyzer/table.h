@@ -68,12 +68,10 @@ void table_bytes(struct table *table, const char *text, size_t len);
 void table_blob(struct table *table, const void *data, size_t len); /* hexadecimal, but in CSV */
 void table_end_row(struct table *table);
 
-/* Writes all that is not written yet, and ends the table. 0 or -errno of the first failure (without a
- * message). */
+/* Writes all that is not written yet, and ends the table. 0 or -errno of the first failure (without a message). */
 int table_print(struct table *table);
 
-/* "812 ns", "24.1 us", "1.23 ms", "4.56 s", "3 min 20 s": at most 12 characters, three digits where it can
- * be. */
+/* "812 ns", "24.1 us", "1.23 ms", "4.56 s", "3 min 20 s": at most 12 characters, three digits where it can be. */
 const char *format_duration(int64_t ns, char buf[static 24]);
 
 /* "2026-01-31T12:34:56Z", or local time with its offset, "2026-01-31T13:34:56+01:00". */

@@ -6,8 +6,7 @@
 
 #include "compare.h"
 
-/* Rounds 1..3 on two targets, recorded; slow is given first, so fast's ratio is to it. Round 3 of fast is
- * missing. */
+/* Rounds 1..3 on two targets, recorded; slow is given first, so fast's ratio is to it. Round 3 of fast is missing. */
 static const char *const recorded =
 	"INSERT INTO run (id, state, clean_end, requests, recorded, dropped, workload, target, round, "
 	"real_ns, user_ns,"

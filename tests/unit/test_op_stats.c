@@ -25,8 +25,7 @@ static const struct op_stats *find(const struct run_stats *stats, const char *na
 	return NULL;
 }
 
-/* Reads of 1..200 ns in an order that is not sorted, of which 10 ns less each in the filesystem, and one slow
- * fsync. */
+/* Reads of 1..200 ns in an order that is not sorted, of which 10 ns less each in the filesystem, and one slow fsync. */
 static struct trace *make(const struct scratch *scratch, int64_t *ret_run)
 {
 	struct trace *trace;
