@@ -8,6 +8,7 @@
 #include "command.h"
 #include "compare.h"
 #include "compare_table.h"
+#include "compare_ways.h"
 #include "files.h"
 #include "isolate.h"
 
@@ -202,6 +203,8 @@ static int show_result(const struct context *context, const struct bench_values 
 	if (err < 0)
 		return err;
 	err = compare_load_query(trace, &(struct compare_query){ .bench = bench }, &compare);
+	if (err == 0 && compare_note_ways(trace, &compare) < 0)
+		log_msg("%s: cannot tell whether all runs were recorded in the same way: %s", context->args[0], trace_error(trace));
 	if (err < 0 && err != -ENOENT)
 		log_msg("%s: cannot compare: %s", context->args[0], trace_error(trace));
 	trace_close(trace);

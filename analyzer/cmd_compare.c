@@ -7,6 +7,7 @@
 #include "command.h"
 #include "compare.h"
 #include "compare_table.h"
+#include "compare_ways.h"
 #include "compare_why.h"
 #include "run.h"
 
@@ -54,6 +55,11 @@ static int load(const struct context *context, const struct compare_options *opt
 	query.runs = runs;
 	query.n_runs = (size_t)count;
 	err = compare_load_query(context->trace, &query, ret_compare);
+	if (err == 0) {
+		err = compare_note_ways(context->trace, ret_compare);
+		if (err < 0)
+			compare_free(ret_compare);
+	}
 	if (err == -ENOENT)
 		log_msg("%s: no run has a workload; 'fstape bench' makes such runs, --run names others",
 			context->args[0]);
@@ -65,43 +71,26 @@ static int load(const struct context *context, const struct compare_options *opt
 	return err;
 }
 
-/* What makes runs differ without being what they are compared by; without memory for it, the table is still right. */
-static void warn_of_ways(const struct context *context, const int64_t *runs, size_t count)
-{
-	struct strbuf auto_strbuf text = {};
-
-	if (run_describe_ways(context->trace, runs, count, &text) == 0 && text.len && !text.failed)
-		log_msg("%s", text.buf);
-}
-
 static void warn_of_runs(const struct context *context, const struct compare *compare)
 {
-	auto_free int64_t *runs = NULL;
-	size_t count = 0;
-
 	for (size_t i = 0; i < compare->count; i++)
-		count += compare->groups[i].count;
-	runs = calloc(count ?: 1, sizeof(*runs));
-	count = 0;
-	for (size_t i = 0; i < compare->count; i++) {
-		for (size_t j = 0; j < compare->groups[i].count; j++) {
+		for (size_t j = 0; j < compare->groups[i].count; j++)
 			run_check(context->trace, compare->groups[i].runs[j].id);
-			if (runs)
-				runs[count++] = compare->groups[i].runs[j].id;
-		}
-	}
-	warn_of_ways(context, runs, count);
 }
 
 static int print_table(
 	const struct context *context, const struct compare *compare, void (*fill)(const struct compare *, struct table *))
 {
 	struct table *table = context_table(context);
+	int err;
 
 	if (!table)
 		return -ENOMEM;
 	fill(compare, table);
-	return context_print(table);
+	err = context_print(table);
+	if (err == 0)
+		compare_print_ways(context, compare);
+	return err;
 }
 
 /* For people, the largest parts of the differences under the table. */

@@ -361,9 +361,11 @@ void compare_free(struct compare *compare)
 		for (size_t factor = 0; factor < COMPARE_FACTORS; factor++)
 			free(group->factors[factor]);
 		free(group->runs);
+		free(group->way);
 		for (size_t op = 0; op < OP_COUNT; op++)
 			free(group->ops[op].fs_ns);
 	}
 	free(compare->groups);
+	free(compare->ways);
 	*compare = (struct compare){};
 }

@@ -69,6 +69,7 @@ struct compare_group {
 	int64_t order;          /* of the target, as bench was told */
 	int64_t workload_first; /* least run of the workload: workloads are shown in the order of their first
 				   runs */
+	char *way; /* how its requests came, by compare_ways.h; NULL: not known, or there was no mount */
 	struct compare_run *runs;
 	size_t count;
 	struct compare_op ops[OP_COUNT];
@@ -101,6 +102,7 @@ struct compare {
 	enum op_id top[OP_COUNT]; /* operations by time in the filesystem over all groups, most first */
 	size_t n_top;
 	enum compare_factor by;
+	char *ways; /* by compare_ways.h: which came how; NULL: not noted, or all in the same way */
 };
 
 struct compare_query {
@@ -127,6 +129,13 @@ void compare_free(struct compare *compare);
  * no memory. What all groups have in common is not said, but for workload and target.
  */
 char *compare_group_name(const struct compare *compare, const struct compare_group *group);
+
+/*
+ * Whether there is a difference to the baseline that can be explained: not when an interval says that there may be none,
+ * nor when the means, whose difference is what is explained, do not have it. (With too few rounds for an interval: when
+ * times of both overlap.) True when times are not known.
+ */
+bool compare_differs(const struct compare *compare, const struct compare_group *group);
 
 /* "faster", "slower", "cannot decide", "n too small"; "" of a baseline. */
 const char *compare_verdict_text(enum compare_verdict verdict);

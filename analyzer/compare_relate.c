@@ -160,6 +160,45 @@ int compare_relate(struct compare *compare, const char *baseline)
 	return err;
 }
 
+static double mean_real(const struct compare_group *group)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < group->count; i++)
+		sum += group->runs[i].real_ns;
+	return sum / (double)group->count;
+}
+
+static bool ranges_overlap(const struct compare_group *a, const struct compare_group *b)
+{
+	double a_most = 0, b_most = 0;
+
+	for (size_t i = 0; i < a->count; i++)
+		a_most = fmax(a_most, a->runs[i].real_ns);
+	for (size_t i = 0; i < b->count; i++)
+		b_most = fmax(b_most, b->runs[i].real_ns);
+	return a->min_real_ns <= b_most && b->min_real_ns <= a_most;
+}
+
+bool compare_differs(const struct compare *compare, const struct compare_group *group)
+{
+	const struct compare_group *base = &compare->groups[group->baseline];
+	double least, of_means;
+
+	if (!compare_is_timed(group) || !compare_is_timed(base))
+		return true;
+	if (!group->has_ratio_interval && group->has_interval && base->has_interval)
+		return group->low_ns > base->high_ns || group->high_ns < base->low_ns;
+	if (!group->has_ratio_interval)
+		return !ranges_overlap(group, base);
+	if (group->ratio_low <= 1 && group->ratio_high >= 1)
+		return false;
+	/* a far-off round may have moved the mean away from the median: then parts would add up to something else */
+	least = group->ratio_low > 1 ? group->ratio_low - 1 : group->ratio_high - 1;
+	of_means = mean_real(group) / mean_real(base) - 1;
+	return of_means * least > 0 && fabs(of_means) >= fabs(least) / 2;
+}
+
 static bool varies(const struct compare *compare, enum compare_factor factor)
 {
 	for (size_t i = 1; i < compare->count; i++) {

@@ -97,6 +97,8 @@ static void add_name_columns(struct shape shape, struct table *table)
 	table_add_column(table, "device", NULL, COLUMN_TEXT, text_if(shape.varies[BY_DEVICE]));
 	table_add_column(table, "option", NULL, COLUMN_TEXT, text_if(shape.varies[BY_OPTION]));
 	table_add_column(table, "through", NULL, COLUMN_TEXT, text_if(shape.native && shape.recorded));
+	table_add_column(table, "way", NULL, COLUMN_TEXT, COLUMN_DATA_ONLY);
+	table_add_column(table, "same_way", NULL, COLUMN_BOOL, COLUMN_DATA_ONLY);
 }
 
 static void add_columns(const struct compare *compare, struct shape shape, struct table *table)
@@ -137,7 +139,7 @@ static void cell(struct table *table, bool known, double value)
 		table_null(table);
 }
 
-static void add_names(const struct compare_group *group, struct table *table)
+static void add_names(const struct compare *compare, const struct compare_group *group, struct table *table)
 {
 	static const enum compare_factor factors[] = { BY_WORKLOAD, BY_FS, BY_CACHE, BY_DEVICE, BY_OPTION, BY_THROUGH };
 
@@ -149,6 +151,8 @@ static void add_names(const struct compare_group *group, struct table *table)
 		else
 			table_null(table);
 	}
+	table_text(table, group->way);
+	table_int(table, !compare->ways);
 }
 
 static void add_real(struct table *table, bool known, double value)
@@ -186,7 +190,7 @@ static void add_rows(const struct compare *compare, struct shape shape, struct t
 	for (size_t i = 0; i < compare->count; i++) {
 		const struct compare_group *group = &compare->groups[i];
 
-		add_names(group, table);
+		add_names(compare, group, table);
 		table_int(table, (int64_t)group->count);
 		cell(table, compare_is_timed(group), group->real_ns);
 		cell(table, group->has_interval && compare_is_timed(group), group->low_ns);
@@ -209,13 +213,14 @@ static void add_rows(const struct compare *compare, struct shape shape, struct t
 	}
 }
 
-static void add_op_row(const struct compare_group *group, enum op_id id, struct table *table)
+static void add_op_row(
+	const struct compare *compare, const struct compare_group *group, enum op_id id, struct table *table)
 {
 	const struct compare_op *op = &group->ops[id];
 
 	if (!op->count)
 		return;
-	add_names(group, table);
+	add_names(compare, group, table);
 	table_text(table, op_get(id)->name);
 	table_real(table, (double)op->count / (double)group->count);
 	table_real(table, (double)op->errors / (double)group->count);
@@ -236,7 +241,7 @@ void compare_ops_table(const struct compare *compare, struct table *table)
 	table_add_column(table, "median_fs_ns", "median in fs", COLUMN_DURATION, 0);
 	for (size_t i = 0; i < compare->count; i++) {
 		for (size_t op = 0; op < compare->n_top; op++)
-			add_op_row(&compare->groups[i], compare->top[op], table);
+			add_op_row(compare, &compare->groups[i], compare->top[op], table);
 	}
 }
 
@@ -259,7 +264,7 @@ void compare_rounds_table(const struct compare *compare, struct table *table)
 		for (size_t j = 0; j < group->count; j++) {
 			const struct compare_run *run = &group->runs[j];
 
-			add_names(group, table);
+			add_names(compare, group, table);
 			table_int(table, run->round);
 			table_int(table, run->id);
 			cell(table, run->real_ns > 0, run->real_ns);
@@ -328,5 +333,15 @@ int compare_print(
 	err = context_print(table);
 	if (err == 0 && text && !context->common.quiet)
 		print_legend(compare, shape, baseline);
+	if (err == 0)
+		compare_print_ways(context, compare);
 	return err;
+}
+
+void compare_print_ways(const struct context *context, const struct compare *compare)
+{
+	if (compare->ways && context->format == TABLE_TEXT && !context->common.quiet)
+		printf("\nNote: %s\n", compare->ways);
+	else if (compare->ways)
+		log_msg("%s", compare->ways);
 }

@@ -14,6 +14,12 @@
 int compare_print(
 	const struct context *context, const struct compare *compare, size_t columns, const char *baseline);
 
+/*
+ * When the runs did not get their requests in the same way: which did how. A note under the table for people; on standard
+ * error with --quiet and in other formats, where rows have it as `way`. compare_print() does it by itself.
+ */
+void compare_print_ways(const struct context *context, const struct compare *compare);
+
 /* A row per group and operation, the most time first. */
 void compare_ops_table(const struct compare *compare, struct table *table);
 

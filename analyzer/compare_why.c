@@ -6,14 +6,15 @@
 #include <string.h>
 
 #include "base.h"
+#include "compare_table.h"
 
 #define SUMMARY_PARTS 5 /* of each kind */
 #define MOST_PARTS    (OP_COUNT + 64)
 #define NEGLIGIBLE    0.01 /* of the difference: not worth a line in a summary */
 
-enum why_kind { WHY_COUNT, WHY_TIME, WHY_PHASE, WHY_DEVICE, WHY_KINDS };
+enum why_kind { WHY_NONE, WHY_COUNT, WHY_TIME, WHY_PHASE, WHY_DEVICE, WHY_KINDS };
 
-static const char *const kind_names[WHY_KINDS] = { "count", "time", "phase", "device" };
+static const char *const kind_names[WHY_KINDS] = { "none", "count", "time", "phase", "device" };
 
 struct part {
 	enum why_kind kind;
@@ -26,6 +27,7 @@ struct part {
 
 struct why {
 	const struct compare_group *group, *base;
+	bool same_way, differs; /* of compare.h */
 	struct part parts[MOST_PARTS];
 	size_t count;
 };
@@ -52,13 +54,18 @@ static double mean_of(const struct compare_group *group, size_t offset)
 
 #define MEAN(group, member) mean_of((group), offsetof(struct compare_run, member))
 
-static void add_time(struct why *why, const char *name, double base_ns, double ns)
+static void add_times(struct why *why, enum why_kind kind, const char *name, double base_ns, double ns)
 {
-	struct part *part = add_part(why, WHY_TIME, name);
+	struct part *part = add_part(why, kind, name);
 
 	part->has_times = true;
 	part->base_ns = base_ns;
 	part->ns = ns;
+}
+
+static void add_time(struct why *why, const char *name, double base_ns, double ns)
+{
+	add_times(why, WHY_TIME, name, base_ns, ns);
 }
 
 /* Counts of operations that do not overlap from run to run: this is no chance. */
@@ -207,6 +214,8 @@ static bool is_worth_it(const struct why *why, const struct part *part, const si
 
 	if (shown[part->kind] >= SUMMARY_PARTS)
 		return false;
+	if (!why->differs)
+		return part->kind == WHY_NONE || part->kind == WHY_COUNT;
 	if (part->kind == WHY_DEVICE)
 		return part->has_counts && (strcmp(part->name, "device.flushes") == 0 || strcmp(part->name, "device.reads") == 0 ||
 					    strcmp(part->name, "device.write_bytes") == 0);
@@ -223,7 +232,7 @@ static void add_value(struct table *table, bool known, double value)
 
 static void add_part_row(const struct why *why, const struct part *part, struct table *table)
 {
-	double all = compare_is_timed(why->group) && compare_is_timed(why->base) ?
+	double all = why->differs && compare_is_timed(why->group) && compare_is_timed(why->base) ?
 			     MEAN(why->group, real_ns) - MEAN(why->base, real_ns) :
 			     0;
 
@@ -252,6 +261,8 @@ static void add_part_row(const struct why *why, const struct part *part, struct 
 		table_real(table, (part->ns - part->base_ns) / all);
 	else
 		table_null(table);
+	table_int(table, why->differs);
+	table_int(table, why->same_way);
 	table_end_row(table);
 }
 
@@ -296,6 +307,8 @@ static void add_columns(const struct compare *compare, struct table *table)
 	table_add_column(table, "by_count_ns", "by count", COLUMN_DURATION, COLUMN_DATA_ONLY);
 	table_add_column(table, "by_latency_ns", "by latency", COLUMN_DURATION, COLUMN_DATA_ONLY);
 	table_add_column(table, "share", NULL, COLUMN_SHARE, 0);
+	table_add_column(table, "differs", NULL, COLUMN_BOOL, COLUMN_DATA_ONLY);
+	table_add_column(table, "same_way", NULL, COLUMN_BOOL, COLUMN_DATA_ONLY);
 }
 
 static int explain(struct trace *trace, const struct compare *compare, size_t index, struct why *ret_why)
@@ -303,7 +316,10 @@ static int explain(struct trace *trace, const struct compare *compare, size_t in
 	const struct compare_group *group = &compare->groups[index], *base = &compare->groups[group->baseline];
 	int err;
 
-	*ret_why = (struct why){ .group = group, .base = base };
+	*ret_why = (struct why){ .group = group, .base = base, .same_way = !compare->ways,
+		.differs = compare_differs(compare, group) };
+	if (!ret_why->differs)
+		add_times(ret_why, WHY_NONE, "no difference to be explained", MEAN(base, real_ns), MEAN(group, real_ns));
 	if (group->native || base->native)
 		add_native(ret_why);
 	else
@@ -345,5 +361,8 @@ int compare_why_print(const struct context *context, const struct compare *compa
 		table_free(table);
 		return context_trace_error(context, err, "cannot read the runs");
 	}
-	return context_print(table);
+	err = context_print(table);
+	if (err == 0 && length == WHY_ALL) /* the summary stands under a table that has said it */
+		compare_print_ways(context, compare);
+	return err;
 }

@@ -13,6 +13,7 @@
  * and the difference of an operation's time is divided between its count and its latency:
  * (c1-c0)*(l1+l0)/2 + (l1-l0)*(c1+c0)/2. Of native runs there is user, sys, and the rest: waiting. Phases of git
  * divide the same difference once more, another way. Device counters say what was waited for; they overlap all that.
+ * Where compare_differs() finds no difference, that is said first, and parts have no share of it.
  */
 #ifndef FSTAPE_COMPARE_WHY_H
 #define FSTAPE_COMPARE_WHY_H

@@ -6,6 +6,8 @@
 #include "base.h"
 #include "compare.h"
 #include "compare_table.h"
+#include "compare_ways.h"
+#include "html.h"
 #include "page_internal.h"
 #include "statistics.h"
 #include "table.h"
@@ -33,7 +35,7 @@ static int summarise(const struct compare_group *group, int which, double *value
 	return err == -ENOMEM ? err : 0;
 }
 
-static char *group_note(const struct compare_group *group)
+static char *group_note(const struct compare *compare, const struct compare_group *group)
 {
 	char *note = NULL;
 
@@ -41,8 +43,9 @@ static char *group_note(const struct compare_group *group)
 	int len;
 
 	if (group->has_ratio && group->verdict != VERDICT_BASELINE)
-		len = asprintf(&note, "%zu run%s, real %.2f times the first: %s", group->count, plural, group->ratio,
-			compare_verdict_text(group->verdict));
+		len = asprintf(&note, "%zu run%s, real %.2f times the first: %s%s", group->count, plural, group->ratio,
+			compare_verdict_text(group->verdict),
+			compare_differs(compare, group) ? "" : "; no difference to be explained");
 	else
 		len = asprintf(&note, "%zu run%s", group->count, plural);
 	return len < 0 ? NULL : note;
@@ -60,7 +63,7 @@ static int fill_bars(const struct compare *compare, struct bars *bars)
 		const struct compare_group *group = &compare->groups[i];
 
 		bars->names[i] = compare_group_name(compare, group);
-		bars->notes[i] = group_note(group);
+		bars->notes[i] = group_note(compare, group);
 		if (!bars->names[i] || !bars->notes[i])
 			return -ENOMEM;
 		for (int which = 0; which < TIMES; which++) {
@@ -209,8 +212,14 @@ int page_compare(const struct page *page, const int64_t *runs, size_t count)
 	err = compare_load(page->trace, runs, count, 0, NULL, &compare);
 	if (err < 0)
 		return err;
+	err = compare_note_ways(page->trace, &compare);
 	fputs("<section id=\"compare\">\n<h2>Comparison</h2>\n", page->out);
-	err = write_bars(page, &compare);
+	if (err == 0 && compare.ways) {
+		fputs("<p class=\"warning\" role=\"alert\"><strong>Transport:</strong> ", page->out);
+		html_str(page->out, compare.ways);
+		fputs("</p>\n", page->out);
+	}
+	err = err ?: write_bars(page, &compare);
 	err = err ?: write_operations(page, &compare);
 	err = err ?: write_table(page, &compare);
 	fputs("</section>\n", page->out);

@@ -46,7 +46,7 @@ static int load(struct trace *trace, int64_t id, struct run_info *ret_run)
 		"SELECT label, state, note, requests, recorded, dropped, damaged, clean_end, modes,"
 		" command IS NOT NULL AND real_ns IS NULL, transport, wait, end_ns,"
 		" EXISTS (SELECT 1 FROM git_span AS s WHERE s.run = run.id)"
-		" OR NOT EXISTS (SELECT 1 FROM op WHERE op.run = run.id) FROM run WHERE id = ?",
+		" OR NOT EXISTS (SELECT 1 FROM op WHERE op.run = run.id), cache FROM run WHERE id = ?",
 		&stmt, NULL);
 
 	err = err ?: trace_bind_int(stmt, 1, id);
@@ -67,6 +67,7 @@ static int load(struct trace *trace, int64_t id, struct run_info *ret_run)
 		.wait = copy_text(stmt, 11),
 		.end_ns = trace_column_int(stmt, 12),
 		.attributed = trace_column_int(stmt, 13),
+		.cache = copy_text(stmt, 14),
 	};
 	if (!ret_run->state) {
 		run_free(ret_run);
@@ -106,6 +107,7 @@ void run_free(struct run_info *run)
 	free(run->modes);
 	free(run->transport);
 	free(run->wait);
+	free(run->cache);
 	*run = (struct run_info){};
 }
 
@@ -200,12 +202,27 @@ static bool is_uring(const struct run_info *run)
 	return run->transport && strcmp(run->transport, "uring") == 0;
 }
 
+/* What is worth saying of a way besides the transport. */
+struct way {
+	bool cache, modes;
+};
+
 /* How workers wait is a matter of /dev/fuse. */
-static void add_way(const struct run_info *run, struct strbuf *text)
+static void add_way(const struct run_info *run, struct way say, struct strbuf *text)
 {
 	strbuf_addf(text, "through %s", is_uring(run) ? "io_uring" : "/dev/fuse");
 	if (!is_uring(run) && run->wait)
 		strbuf_addf(text, " (wait=%s)", run->wait);
+	if (say.cache && run->cache)
+		strbuf_addf(text, ", cache=%s", run->cache);
+	if (say.modes)
+		strbuf_addf(text, ", modes=%s", run->modes && *run->modes ? run->modes : "none");
+}
+
+void run_describe_way(const struct run_info *run, struct strbuf *text)
+{
+	if (run->transport)
+		add_way(run, (struct way){ .cache = true, .modes = run->modes && *run->modes }, text);
 }
 
 void run_describe_transport(const struct run_info *run, struct strbuf *text)
@@ -214,14 +231,14 @@ void run_describe_transport(const struct run_info *run, struct strbuf *text)
 		return;
 	add_name(run, text);
 	strbuf_addf(text, " got its requests ");
-	add_way(run, text);
+	add_way(run, (struct way){}, text);
 	strbuf_addf(text, ", not /dev/fuse: its times are not those of runs without");
 }
 
 #define WAYS_RUNS 4 /* of each way, named */
 
 /* The runs that came in the way of the first of them that is not `done` yet; 0 when there is none. */
-static size_t add_next_way(const struct run_info *runs, size_t count, bool *done, struct strbuf *text)
+static size_t add_next_way(const struct run_info *runs, size_t count, struct way say, bool *done, struct strbuf *text)
 {
 	struct strbuf auto_strbuf way = {};
 	size_t found = 0;
@@ -231,7 +248,7 @@ static size_t add_next_way(const struct run_info *runs, size_t count, bool *done
 
 		if (done[i])
 			continue;
-		add_way(&runs[i], found ? &other : &way);
+		add_way(&runs[i], say, found ? &other : &way);
 		if (found && (!way.buf || !other.buf || strcmp(way.buf, other.buf) != 0))
 			continue;
 		done[i] = true;
@@ -243,6 +260,22 @@ static size_t add_next_way(const struct run_info *runs, size_t count, bool *done
 	if (found)
 		strbuf_addf(text, " %s", way.buf ?: "");
 	return found;
+}
+
+static bool differ(const char *a, const char *b)
+{
+	return strcmp(a ?: "", b ?: "") != 0;
+}
+
+static struct way what_differs(const struct run_info *runs, size_t count)
+{
+	struct way way = {};
+
+	for (size_t i = 1; i < count; i++) {
+		way.cache |= differ(runs[i].cache, runs[0].cache);
+		way.modes |= differ(runs[i].modes, runs[0].modes);
+	}
+	return way;
 }
 
 int run_describe_ways(struct trace *trace, const int64_t *ids, size_t count, struct strbuf *text)
@@ -260,7 +293,7 @@ int run_describe_ways(struct trace *trace, const int64_t *ids, size_t count, str
 		else if (err == 0)
 			run_free(&runs[mounted]);
 	}
-	while (err == 0 && add_next_way(runs, mounted, done, &ways))
+	while (err == 0 && add_next_way(runs, mounted, what_differs(runs, mounted), done, &ways))
 		n_ways++;
 	if (n_ways > 1)
 		strbuf_addf(text, "the runs did not get their requests in the same way, which makes a difference: %s",

@@ -17,6 +17,7 @@ struct run_info {
 	char *modes;                                  /* that keep requests from it: schema/mode.h; or NULL */
 	char *transport;                              /* as in schema.sql; NULL: not known, or there was no mount */
 	char *wait;                                   /* likewise */
+	char *cache;                                  /* likewise */
 	int64_t requests, recorded, dropped, damaged; /* 0 while not known */
 	bool clean;    /* ended by unmounting, with everything in the database */
 	bool native;   /* timed without the shim: there is nothing recorded, and nothing missing */
@@ -56,9 +57,13 @@ void run_describe_story(const struct run_info *run, struct strbuf *text);
 /* "run 3 (label) got its requests through io_uring, ..."; adds nothing to a run that got them the usual way. */
 void run_describe_transport(const struct run_info *run, struct strbuf *text);
 
+/* "through /dev/fuse (wait=auto), cache=always, modes=noflush"; adds nothing to a run without a mount. */
+void run_describe_way(const struct run_info *run, struct strbuf *text);
+
 /*
  * Of runs that are shown side by side: "the runs did not get their requests in the same way: ..." when their transports
- * differ, or their ways of waiting; adds nothing otherwise. 0, or -errno of trace.h.
+ * differ, their ways of waiting, what the kernel answers by itself, or their modes; adds nothing otherwise. 0, or -errno of
+ * trace.h.
  */
 int run_describe_ways(struct trace *trace, const int64_t *runs, size_t count, struct strbuf *text);
 

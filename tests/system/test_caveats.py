@@ -32,13 +32,29 @@ def test_an_unusual_transport_is_said(uring_on, box, command):
 def test_compared_runs_say_when_they_came_in_different_ways(box):
     for label, wait in (("a", "sleep"), ("b", "sleep"), ("c", "poll")):
         box.recorded(write_files, label=label, wait=wait, transport="dev")
-    said = told("compare", box.db, "a", "b", "c")
-    assert "not get their requests in the same way" in said
-    assert "run 1, 2 through /dev/fuse (wait=sleep); run 3 through /dev/fuse (wait=poll)" in said
-    assert told("compare", box.db, "a", "b") == ""
+    chosen = ["--run", "a", "--run", "b", "--run", "c"]
+    for shape in ([], ["--rounds"], ["--operations"], ["--why"]):
+        shown = run(FSTAPE, "compare", *chosen, *shape, box.db).stdout
+        assert "not get their requests in the same way" in shown, shape
+        assert "run 1, 2 through /dev/fuse (wait=sleep); run 3 through /dev/fuse (wait=poll)" in shown
+        rows = json.loads(run(FSTAPE, "compare", *chosen, *shape, "--format", "json", box.db).stdout)
+        assert {row["same_way"] for row in rows} <= {False}
+    rows = json.loads(run(FSTAPE, "compare", *chosen, "--format", "json", box.db).stdout)
+    assert "through /dev/fuse (wait=sleep), cache=" in rows[0]["way"] and "(wait=poll)" in rows[2]["way"]
+    same = run(FSTAPE, "compare", "--run", "a", "--run", "b", box.db)
+    assert "same way" not in same.stdout and same.stderr == ""
+    same = json.loads(run(FSTAPE, "compare", "--run", "a", "--run", "b", "--format", "json", box.db).stdout)
+    assert {row["same_way"] for row in same} == {True}
     page = box.store / "page.html"
     run(FSTAPE, "report", "--run", "a", "--run", "c", "-o", page, box.db)
     assert "run 3 through /dev/fuse (wait=poll)" in page.read_text()
+
+
+def test_compared_runs_say_when_their_caches_differ(box):
+    for label, cache in (("a", "always"), ("b", "never")):
+        box.recorded(write_files, label=label, cache=cache, wait="sleep", transport="dev")
+    shown = run(FSTAPE, "compare", "--run", "a", "--run", "b", box.db).stdout
+    assert "run 1 through /dev/fuse (wait=sleep), cache=always; run 2 through /dev/fuse (wait=sleep), cache=never" in shown
 
 
 def test_the_list_of_runs_has_transport_and_wait(uring_on, box):

@@ -88,6 +88,36 @@ def test_counts_that_vary_are_no_difference(tape):
     assert {name: (row["base_count"], row["count"]) for name, row in counts.items()} == {"open": (1, 0), "flush": (0, 1)}
 
 
+@pytest.mark.parametrize("a, b", [([100] * 2, [100, 101]), ([100, 110, 90], [101, 108, 92]),
+                                  ([100, 100, 100, 100], [102, 103, 102, 5])])
+def test_where_there_is_no_difference_nothing_is_explained(tape, a, b):
+    """Parts that cancel out have no share of next to nothing, nor of a mean that one round has moved the other way."""
+    for target, times, fs in (("a", a, 10), ("b", b, 60)):
+        for number, real in enumerate(times):
+            add_run(tape, target, number, [("create", fs, fs, 0)], real_ns=real * US, user_ns=1)
+    rows = compare(tape, "--why")
+    assert {row["differs"] for row in rows} == {False} and {row["share"] for row in rows} == {None}
+    none = parts(rows, "none")["no difference to be explained"]
+    assert none["delta_ns"] == none["ns"] - none["base_ns"] and none["ns"] == round(sum(b) / len(b) * US)
+    assert parts(rows, "time")["create"]["delta_ns"] == 50
+    for options in ((), ("--why",)):
+        text = run(FSTAPE, "compare", tape.file, *options).stdout
+        assert "no difference to be explained" in text and "%" not in text.split("share")[1]
+    page = tape.file.with_suffix(".html")
+    run(FSTAPE, "report", "--run", "1", "-o", page, tape.file)
+    assert "no difference to be explained" in page.read_text()
+
+
+@pytest.mark.parametrize("a, b", [([100], [101]), ([100] * 3, [104, 105, 106]), ([100] * 4, [90, 91, 92, 93])])
+def test_where_there_is_one_it_is_explained(tape, a, b):
+    for target, times in (("a", a), ("b", b)):
+        for number, real in enumerate(times):
+            add_run(tape, target, number, [("create", 10, 10, 0)], real_ns=real * US, user_ns=1)
+    rows = compare(tape, "--why")
+    assert {row["differs"] for row in rows} == {True} and not parts(rows, "none")
+    assert sum(row["share"] for row in parts(rows, "time").values()) == pytest.approx(1)
+
+
 def test_phases_and_devices(tape):
     for target, factor in (("a", 1), ("b", 3)):
         add_run(tape, target, 1, [("read", 1, 1, 0)], real_ns=1000 * factor)
