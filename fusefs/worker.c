@@ -15,6 +15,7 @@
 #include "cred.h"
 #include "dir.h"
 #include "event_args.h"
+#include "gate.h"
 #include "giveway.h"
 #include "guard.h"
 #include "leader.h"
@@ -47,7 +48,7 @@ struct worker_pool {
 	struct leader_settings settings;
 	struct leader *_Atomic leading; /* of the leading worker; NULL: all wait for requests. Kept alive by the lock */
 	struct lone lone;
-	pthread_cond_t parked;
+	struct gate parked;
 	struct guard_post post;
 	struct giveway *members; /* of all workers; under the lock */
 };
@@ -190,7 +191,7 @@ static void end_lead(struct worker_pool *pool)
 {
 	atomic_store(&pool->lone.score, 0);
 	atomic_store(&pool->leading, NULL);
-	pthread_cond_broadcast(&pool->parked);
+	gate_open(&pool->parked);
 }
 
 /* Given up, or taken away by the guard: it is not to wait for others where, and as, it waited for its client. */
@@ -267,12 +268,14 @@ static bool look(void *arg, int64_t now_ns, bool last)
 /* Until there is no leader, or the leader is this worker. */
 static void park(struct worker_pool *pool)
 {
-	struct leader *leading;
+	for (;;) {
+		uint32_t looked = gate_look(&pool->parked);
+		struct leader *leading = atomic_load(&pool->leading);
 
-	pthread_mutex_lock(&pool->lock);
-	while ((leading = atomic_load(&pool->leading)) && leading != mine && !atomic_load(&pool->stopping))
-		pthread_cond_wait(&pool->parked, &pool->lock);
-	pthread_mutex_unlock(&pool->lock);
+		if (!leading || leading == mine || atomic_load(&pool->stopping))
+			return;
+		gate_wait(&pool->parked, looked);
+	}
 }
 
 /* --- requests ------------------------------------------------------------------------------------------------------ */
@@ -471,7 +474,6 @@ int worker_pool_start(struct mount *mount, struct worker_pool **ret_pool)
 	pool->over_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	pthread_mutex_init(&pool->lock, NULL);
 	pthread_cond_init(&pool->ended, NULL);
-	pthread_cond_init(&pool->parked, NULL);
 	flags = fcntl(pool->fuse_fd, F_GETFL);
 	leader_settings_init(mount->fs->options.wait, &pool->settings);
 	pool->lingering.most = (unsigned int)CPU_COUNT(&pool->settings.processors);
@@ -502,9 +504,7 @@ void worker_pool_stop(struct worker_pool *pool)
 {
 	atomic_store(&pool->stopping, true);
 	eventfd_write(pool->stop_fd, 1);
-	lock_pool(pool);
-	pthread_cond_broadcast(&pool->parked);
-	pthread_mutex_unlock(&pool->lock);
+	gate_open(&pool->parked);
 }
 
 void worker_pool_free(struct worker_pool *pool)
@@ -518,7 +518,6 @@ void worker_pool_free(struct worker_pool *pool)
 		close(pool->stop_fd);
 	if (pool->over_fd >= 0)
 		close(pool->over_fd);
-	pthread_cond_destroy(&pool->parked);
 	pthread_cond_destroy(&pool->ended);
 	pthread_mutex_destroy(&pool->lock);
 	free(pool);

@@ -2,10 +2,14 @@
 /* How workers wait for the next request: how long what went wrong is left alone, who lingers, and which way a leader takes. */
 #include "unit.h"
 
+#include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include "ban.h"
+#include "gate.h"
 #include "giveway.h"
 #include "leader.h"
 #include "linger.h"
@@ -161,6 +165,81 @@ static void test_it_sleeps_when_they_do_not(void **state)
 	assert_in_range(lingered, requests / LINGER_MISS - 1, requests / LINGER_MISS);
 }
 
+/* --- gate.h -------------------------------------------------------------------------------------------------------- */
+
+#define LONGEST_S 60 /* that the test takes when somebody waits for who cannot go on: the signal ends it */
+
+static sem_t held, go_on, passed;
+
+/* What a thread looks like that nobody gives a processor: it is not out of its wait. */
+static void hold_up(int number)
+{
+	(void)number;
+	sem_post(&held);
+	while (sem_wait(&go_on) < 0)
+		;
+}
+
+struct passage {
+	struct gate gate;
+	_Atomic unsigned int open;
+};
+
+struct passer {
+	struct passage *passage;
+	unsigned int number;
+	pthread_t thread;
+};
+
+static void *pass(void *arg)
+{
+	struct passer *passer = arg;
+	struct passage *passage = passer->passage;
+
+	for (;;) {
+		uint32_t looked = gate_look(&passage->gate);
+
+		if (atomic_load(&passage->open) >= passer->number)
+			break;
+		gate_wait(&passage->gate, looked);
+	}
+	sem_post(&passed);
+	return NULL;
+}
+
+static void open_for(struct passage *passage, unsigned int number)
+{
+	atomic_store(&passage->open, number);
+	gate_open(&passage->gate);
+}
+
+static void test_who_opens_does_not_wait_for_who_cannot_go_on(void **state)
+{
+	struct sigaction action = { .sa_handler = hold_up };
+	struct passage passage = { 0 };
+	struct passer first = { &passage, 1, 0 }, second = { &passage, 2, 0 };
+
+	(void)state;
+	assert_int_equal(sem_init(&held, 0, 0) | sem_init(&go_on, 0, 0) | sem_init(&passed, 0, 0), 0);
+	assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
+	alarm(LONGEST_S);
+	assert_int_equal(pthread_create(&first.thread, NULL, pass, &first), 0);
+	usleep(20000); /* it should be waiting; were it not, this would show less */
+	assert_int_equal(pthread_kill(first.thread, SIGUSR1), 0);
+	assert_int_equal(sem_wait(&held), 0);
+	open_for(&passage, 1);
+	assert_int_equal(pthread_create(&second.thread, NULL, pass, &second), 0);
+	usleep(20000);
+	open_for(&passage, 2);
+	assert_int_equal(sem_wait(&passed), 0); /* the second */
+	assert_int_equal(sem_trywait(&passed), -1);
+	sem_post(&go_on);
+	assert_int_equal(sem_wait(&passed), 0);
+	alarm(0);
+	pthread_join(first.thread, NULL);
+	pthread_join(second.thread, NULL);
+}
+
 /* --- leader.h ------------------------------------------------------------------------------------------------------ */
 
 /* A client whose next request comes sooner when the worker polls. How often it slept of `requests`. */
@@ -239,6 +318,7 @@ int main(void)
 		cmocka_unit_test(test_what_lay_behind_it_is_one),
 		cmocka_unit_test(test_a_worker_lingers_while_requests_come_soon),
 		cmocka_unit_test(test_it_sleeps_when_they_do_not),
+		cmocka_unit_test(test_who_opens_does_not_wait_for_who_cannot_go_on),
 		cmocka_unit_test(test_a_way_that_is_no_good_is_dropped_at_a_glance),
 		cmocka_unit_test(test_polling_has_to_be_worth_it),
 	};
