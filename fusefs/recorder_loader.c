@@ -139,6 +139,7 @@ static int64_t load(struct recorder *recorder)
 
 	do {
 		set_priority(&recorder->priority, quarters_used(recorder) < 3);
+		spool_prepare(recorder->spool, RECORDER_SPARE_SEGMENTS); /* loading may take seconds, and frees none until its end */
 		pthread_mutex_lock(&recorder->db_lock);
 		got = loader_step(&recorder->loader, RECORDER_BATCH);
 		if (got >= 0 && recorder_now(recorder) - recorder->last_anchor_ns > ANCHOR_PERIOD_NS)
