@@ -26,6 +26,7 @@
 #include "recorder.h"
 #include "runinfo.h"
 #include "session.h"
+#include "trace.h"
 #include "who.h"
 #include "worker.h"
 
@@ -292,6 +293,7 @@ static int start(struct fs *fs, struct fuse_args *args)
 	int err, status = EXIT_FAILED;
 
 	fs->privileged = geteuid() == 0;
+	trace_memory_setup(); /* if it cannot be, all that is lost is speed */
 	if (sched_getaffinity(0, sizeof(fs->processors), &fs->processors) < 0)
 		CPU_ZERO(&fs->processors); /* more than a cpu_set_t can name: then no thread keeps to one */
 	fs->source_fd = check_source(o->source);

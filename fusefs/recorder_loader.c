@@ -195,6 +195,7 @@ static void *loader_main(void *arg)
 	bool rested = false;
 
 	pthread_setname_np(pthread_self(), "loader");
+	trace_memory_keep();
 	giveway_init(&recorder->priority.give);
 	pthread_getcpuclockid(pthread_self(), &recorder->priority.clock);
 	guard_add(recorder->priority.guard, &recorder->priority.post);
@@ -223,6 +224,7 @@ static void *loader_main(void *arg)
 	set_at_work(&recorder->priority, false); /* its number and its clock will be nobody's, or another thread's */
 	giveway_end(&recorder->priority.give);
 	guard_remove(recorder->priority.guard, &recorder->priority.post);
+	trace_memory_end();
 	return NULL;
 }
 

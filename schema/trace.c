@@ -197,6 +197,7 @@ bool trace_is_deleted(const struct trace *trace)
 void trace_release_memory(struct trace *trace)
 {
 	sqlite3_db_release_memory(trace->db);
+	trace_memory_release();
 }
 
 void trace_interrupt(struct trace *trace)

@@ -78,8 +78,18 @@ bool trace_is_deleted(const struct trace *trace);
 /* Calls `report` for each column that this version's tables have and the database's have not, or have otherwise. */
 int trace_check_schema(struct trace *trace, void (*report)(void *arg, const char *text), void *arg);
 
-/* Gives back the memory of SQLite's page cache. */
+/* Gives back the memory of SQLite's page cache, and what this thread keeps. */
 void trace_release_memory(struct trace *trace);
+
+/*
+ * For a process in which a thread stores rows while others must not wait for malloc()'s locks. trace_memory_setup() comes
+ * before all other use of SQLite (-EBUSY: it did not, and nothing changes). The thread that stores calls trace_memory_keep(),
+ * from then on keeps some of what SQLite frees for SQLite's next request, and calls trace_memory_end() before it ends.
+ */
+int trace_memory_setup(void);
+void trace_memory_keep(void);
+void trace_memory_release(void);
+void trace_memory_end(void);
 
 /* --- runs ------------------------------------------------------------------------------------------------------- */
 
