@@ -2,9 +2,8 @@
 /*
  * command.h - a subcommand as a record, and what it is handed when it runs.
  *
- * Each cmd_NAME.c ends in `const struct command cmd_NAME = { ... };`; main.c holds the one array of them.
- * Parsing,
- * --help, opening the database, exit statuses and flushing standard output come from the record.
+ * Each cmd_NAME.c ends in `const struct command cmd_NAME = { ... };`; main.c holds the one array of them. Parsing, --help,
+ * opening the database, exit statuses and flushing standard output come from the record.
  */
 #ifndef FSTAPE_COMMAND_H
 #define FSTAPE_COMMAND_H

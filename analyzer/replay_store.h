@@ -19,8 +19,7 @@ struct replay_store {
 /*
  * Adds the run to `into`, in one transaction, and gives its number. `from` is the database of the original, which may be
  * the same file. Git's commands, regions and phases come along: times of commands and regions stay the
- * original's, spans are made anew. 0, or -errno after
- * a message.
+ * original's, spans are made anew. 0, or -errno after a message.
  */
 int replay_store(struct trace *from, struct trace *into, const struct plan *plan, const struct replay_result *result,
 	const struct replay_store *store, int64_t *ret_run);

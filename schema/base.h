@@ -2,9 +2,8 @@
 /*
  * base.h - ownership, errors, clocks and growing strings for every module.
  *
- * Nothing here knows of filesystems or recordings. Functions return 0 (or a
- * count) or -errno; results go through a last `ret_*` parameter that is written
- * on success only.
+ * Nothing here knows of recordings. Functions return 0 (or a count) or -errno; results go through a last `ret_*`
+ * parameter that is written on success only.
  */
 #ifndef FSTAPE_BASE_H
 #define FSTAPE_BASE_H
