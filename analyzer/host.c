@@ -113,7 +113,7 @@ static void keep_value(struct host *host, size_t counter, int64_t mono_ns, int64
 		!make_room(host, &host->samples, host->n_samples, sizeof(*host->samples)))
 		return;
 	host->last[counter] = value;
-	host->samples[host->n_samples++] = (struct host_sample){ mono_ns, value, (uint32_t)counter, 0 };
+	host->samples[host->n_samples++] = (struct host_sample){ mono_ns, value, (uint32_t)counter };
 }
 
 static void keep_anchor(struct host *host, const struct host_anchor *anchor)

@@ -12,7 +12,7 @@
 struct host_field {
 	const char *line;  /* the line that has this text */
 	const char *after; /* there, behind this text; NULL: from the line's beginning */
-	int index;	   /* the how manieth number, from 0 */
+	int index;	   /* which of the numbers behind that, from 0 */
 	const char *name, *kind, *unit;
 	int64_t scale; /* what it is multiplied by to be in the unit; 0: by the page's size, -1: by the clock tick */
 };
@@ -30,7 +30,6 @@ struct host_sample {
 	int64_t mono_ns;
 	int64_t value;
 	uint32_t counter; /* from 0 */
-	uint32_t reserved;
 };
 
 struct host_anchor {

@@ -63,7 +63,7 @@ void names_take(struct names *names, uint32_t slot);
 /* From now on the node, and the path, mean this object. */
 int names_learn(struct names *names, uint64_t node, uint32_t path, uint32_t object);
 
-/* Whether an operation of the run made the node, and has not been compiled yet. */
+/* Whether an operation of the run made the node, and has not been compiled yet; that it has been, 0 or -ENOMEM. */
 bool names_made_later(const struct names *names, uint64_t node);
 int names_was_made(struct names *names, uint64_t node);
 
