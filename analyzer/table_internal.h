@@ -14,6 +14,7 @@ struct table_column {
 	bool hidden;  /* not in this format */
 	bool numbers; /* no cell of it was text so far */
 	bool number;  /* HTML: the first row has a number in it */
+	size_t longest; /* terminal: bytes of its longest cell */
 	struct libscols_column *text;
 };
 
