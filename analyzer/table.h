@@ -2,8 +2,9 @@
 /*
  * table.h - one result set, for a person or for a program.
  *
- *   TABLE_TEXT  aligned columns by libsmartcols; long texts are cut off at the terminal's width, durations as "1.23 ms"; bytes that a terminal
- *               would obey, and those that are not UTF-8, are escaped as \xNN
+ *   TABLE_TEXT  aligned columns by libsmartcols; long texts are cut off at the terminal's width, durations as
+ *               "1.23 ms"; bytes that a terminal would obey, and those that are not UTF-8, are
+ *               escaped as \xNN
  *   TABLE_CSV   RFC 4180 with a header line, bytes as they are, durations in ns
  *   TABLE_JSON  an array of objects, durations in ns; bytes that are not UTF-8 become U+FFFD
  *   TABLE_NDJSON  the same objects, one on each line, and no array around them
