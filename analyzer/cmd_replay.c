@@ -283,9 +283,10 @@ static int store(
 	const struct request *request, const struct plan *plan, const struct replay_result *result, int root_fd)
 {
 	const struct replay_command *words = request->words;
+	auto_free char *target = realpath(request->context->args[1], NULL);
 	const struct replay_store store = {
 		.label = words->label,
-		.target = request->context->args[1],
+		.target = target ?: request->context->args[1], /* what it has replayed into may be gone */
 		.root_fd = root_fd,
 		.cold = words->cold,
 	};

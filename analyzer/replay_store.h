@@ -11,7 +11,7 @@
 
 struct replay_store {
 	const char *label;  /* or NULL */
-	const char *target; /* the directory */
+	const char *target; /* the directory: from the root, as of recordings */
 	int root_fd;	    /* of it */
 	bool cold;
 };
