@@ -12,7 +12,7 @@
 /* A run without a workload can be compared as well, when it is asked for by name: each is a target of its own. */
 #define RUN_COLUMNS                                                                                          \
 	"SELECT id, coalesce(workload, '-'), coalesce(target, label, 'run ' || id), state = 'native',"       \
-	" CASE WHEN json_valid(setup) THEN json_extract(setup, '$.order') ELSE id END, coalesce(round, 0),"  \
+	" CASE WHEN json_valid(setup) THEN json_extract(setup, '$.order') END, coalesce(round, 0),"     \
 	" real_ns, user_ns, sys_ns, requests, daemon_user_ns + daemon_sys_ns, coalesce(caches, ''),"         \
 	" CASE WHEN json_valid(setup) THEN coalesce(json_extract(setup, '$.device'), '') ELSE '' END,"       \
 	" CASE dir_readahead WHEN 0 THEN 'off' ELSE coalesce(dir_readahead, '') END,"     \
@@ -163,7 +163,9 @@ static int add_run(struct trace *trace, struct compare *compare, const struct tr
 
 	for (size_t i = 0; i < COMPARE_FACTORS; i++)
 		factors[i] = factors[i] ?: "";
-	err = add_group(compare, factors, trace_column_int(stmt, 4), &group);
+	/* runs that bench has not made come in the order in which they are named */
+	err = add_group(compare, factors,
+		trace_column_type(stmt, 4) == TRACE_NULL ? (int64_t)compare->count : trace_column_int(stmt, 4), &group);
 	if (err < 0)
 		return err;
 	runs = reallocarray(group->runs, group->count + 1, sizeof(*runs));
@@ -171,6 +173,7 @@ static int add_run(struct trace *trace, struct compare *compare, const struct tr
 		return -ENOMEM;
 	group->runs = runs;
 	runs[group->count++] = run;
+	group->no_cpu |= trace_column_type(stmt, 7) == TRACE_NULL || trace_column_type(stmt, 8) == TRACE_NULL;
 	return group->native ? 0 : read_ops(trace, group, &runs[group->count - 1]);
 }
 

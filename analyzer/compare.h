@@ -66,7 +66,8 @@ struct compare_group {
 	char *factors[COMPARE_FACTORS]; /* "" where nothing is known or it is not looked at */
 	const char *workload, *target;  /* of these */
 	bool native;
-	int64_t order;          /* of the target, as bench was told */
+	bool no_cpu;            /* user and sys time are not known of all runs: replays have none of a command */
+	int64_t order;          /* of the target, as bench was told, or --run */
 	int64_t workload_first; /* least run of the workload: workloads are shown in the order of their first
 				   runs */
 	char *way; /* how its requests came, by compare_ways.h; NULL: not known, or there was no mount */
@@ -79,6 +80,7 @@ struct compare_group {
 	bool has_interval;
 	double low_ns, high_ns; /* of the median of real_ns */
 	size_t baseline;        /* index of the group that it is compared with; its own: there is no other */
+	bool alone;             /* there are others, and none that it is compared with */
 	bool has_ratio;
 	double ratio; /* of real_ns to the baseline's: the median over the rounds that both have */
 	bool has_ratio_interval;

@@ -135,6 +135,20 @@ static enum compare_verdict judge(const struct compare_group *group, const struc
 	return group->ratio > 1 ? VERDICT_SLOWER : VERDICT_FASTER;
 }
 
+/* A ratio to itself would look like one to the others. */
+static void note_alone(struct compare *compare)
+{
+	for (size_t i = 0; i < compare->count; i++) {
+		struct compare_group *group = &compare->groups[i];
+
+		group->alone = compare->count > 1 && group->baseline == i;
+		for (size_t j = 0; j < compare->count; j++)
+			group->alone &= j == i || compare->groups[j].baseline != i;
+		group->has_ratio &= !group->alone;
+		group->has_ratio_interval &= !group->alone;
+	}
+}
+
 int compare_relate(struct compare *compare, const char *baseline)
 {
 	bool found = !baseline;
@@ -154,6 +168,7 @@ int compare_relate(struct compare *compare, const char *baseline)
 	}
 	if (err < 0 || !found)
 		return err ?: -EINVAL;
+	note_alone(compare);
 	err = adjust(compare);
 	for (size_t i = 0; i < compare->count; i++)
 		compare->groups[i].verdict = judge(&compare->groups[i], &compare->groups[compare->groups[i].baseline]);

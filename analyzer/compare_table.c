@@ -16,7 +16,7 @@
  * recordings only), and no more than fits.
  */
 struct shape {
-	bool native, recorded, several, intervals, claims, outliers;
+	bool native, recorded, several, intervals, claims, outliers, alone;
 	bool varies[COMPARE_FACTORS];
 	size_t n_ops;
 };
@@ -77,6 +77,7 @@ static struct shape shape_of(const struct compare *compare, size_t columns, size
 		shape.intervals |= group->has_interval;
 		shape.claims |= group->baseline != i;
 		shape.outliers |= group->outliers > 0;
+		shape.alone |= group->alone;
 	}
 	note_factors(compare, &shape);
 	fit(compare, &shape, columns, width);
@@ -197,8 +198,8 @@ static void add_rows(const struct compare *compare, struct shape shape, struct t
 		cell(table, group->has_interval && compare_is_timed(group), group->high_ns);
 		cell(table, compare_is_timed(group), group->min_real_ns);
 		table_int(table, (int64_t)group->outliers);
-		cell(table, compare_is_timed(group), group->user_ns);
-		cell(table, compare_is_timed(group), group->sys_ns);
+		cell(table, compare_is_timed(group) && !group->no_cpu, group->user_ns);
+		cell(table, compare_is_timed(group) && !group->no_cpu, group->sys_ns);
 		cell(table, !group->native, group->daemon_ns);
 		table_int(table, is_complete(group));
 		add_comparison(group, table);
@@ -268,8 +269,8 @@ void compare_rounds_table(const struct compare *compare, struct table *table)
 			table_int(table, run->round);
 			table_int(table, run->id);
 			cell(table, run->real_ns > 0, run->real_ns);
-			cell(table, run->real_ns > 0, run->user_ns);
-			cell(table, run->real_ns > 0, run->sys_ns);
+			cell(table, run->real_ns > 0 && !group->no_cpu, run->user_ns);
+			cell(table, run->real_ns > 0 && !group->no_cpu, run->sys_ns);
 			cell(table, !group->native, run->daemon_ns);
 			table_int(table, run->outlier);
 			table_int(table, run->complete);
@@ -297,6 +298,8 @@ static void print_legend(const struct compare *compare, struct shape shape, cons
 		compare->by == BY_FS ? "target" :
 				       compare_factor_names[compare->by],
 		shape.several ? ", median over the rounds that both have" : "");
+	if (shape.alone)
+		puts("Rows without a ratio are not compared: they differ from each other row in more than one thing.");
 	if (shape.intervals)
 		puts("95% from, to: bootstrap interval of real's median.");
 	if (shape.outliers)

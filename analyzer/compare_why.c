@@ -118,7 +118,7 @@ static void add_recorded(struct why *why)
 	}
 	add_time(why, "requests outside the filesystem", MEAN(b, dur_ns) - MEAN(b, fs_ns), MEAN(g, dur_ns) - MEAN(g, fs_ns));
 	add_time(why, "overlap of requests", MEAN(b, covered_ns) - MEAN(b, dur_ns), MEAN(g, covered_ns) - MEAN(g, dur_ns));
-	if (!compare_is_timed(g) || !compare_is_timed(b))
+	if (!compare_is_timed(g) || !compare_is_timed(b) || g->no_cpu || b->no_cpu)
 		return;
 	add_time(why, "user time of the programs", MEAN(b, user_ns), MEAN(g, user_ns));
 	add_time(why, "kernel, wake-ups and idle", outside(b), outside(g));
