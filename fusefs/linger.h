@@ -31,18 +31,21 @@ struct linger {
 	int64_t until_ns;
 };
 
-static inline void linger_received(struct linger *linger)
-{
-	linger->asked = true;
-	linger->credit += linger->credit < LINGER_CREDIT_MOST;
-}
-
 /* It sleeps, parks, or ends. */
 static inline void linger_end(struct linger *linger, struct linger_limit *limit)
 {
 	if (linger->on)
 		atomic_fetch_sub(&limit->now, 1);
 	linger->on = false;
+}
+
+/* A request has come. `is_long`: its answer may take a while, for which others may linger. */
+static inline void linger_received(struct linger *linger, struct linger_limit *limit, bool is_long)
+{
+	linger->asked = true;
+	linger->credit += linger->credit < LINGER_CREDIT_MOST;
+	if (is_long)
+		linger_end(linger, limit);
 }
 
 static inline bool linger_may_begin(const struct linger *linger, struct linger_limit *limit)

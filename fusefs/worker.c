@@ -294,7 +294,7 @@ static ssize_t receive(struct worker_pool *pool, void *mem)
 static void handle(struct worker_pool *pool, void *mem, size_t size)
 {
 	note_client(pool, mem, size);
-	linger_received(&linger);
+	linger_received(&linger, &pool->lingering, worker_is_long(mem, size));
 	session_note_request(pool->mount->session, mem, size);
 	worker_handle(pool->mount, mem, size);
 }
@@ -397,16 +397,17 @@ static void *worker_main(void *arg)
 {
 	struct worker_pool *pool = arg;
 	void *mem = malloc(REQUEST_SIZE);
-	int epoll_fd = make_epoll(pool);
+	int epoll_fd = make_epoll(pool), err;
 
 	pthread_setname_np(pthread_self(), "worker");
 	priority_init();
 	cred_thread_init(pool->mount->fs);
-	if (mem && epoll_fd >= 0 && leader_new(&pool->settings, &mine) == 0) {
+	err = !mem ? -ENOMEM : epoll_fd < 0 ? epoll_fd : leader_new(&pool->settings, &mine);
+	if (err == 0) {
 		join(pool, leader_giveway(mine));
 		serve(pool, epoll_fd, mem);
 	} else {
-		log_errno(mem ? epoll_fd : ENOMEM, "cannot start a worker");
+		log_errno(err, "cannot start a worker");
 	}
 	if (epoll_fd >= 0)
 		close(epoll_fd);

@@ -116,10 +116,10 @@ static void test_what_lay_behind_it_is_one(void **state)
 
 /* --- linger.h ------------------------------------------------------------------------------------------------------ */
 
-static void receive(struct linger *linger, int times)
+static void receive(struct linger *linger, struct linger_limit *limit, int times)
 {
 	while (times--)
-		linger_received(linger);
+		linger_received(linger, limit, false);
 }
 
 static void test_a_worker_lingers_while_requests_come_soon(void **state)
@@ -130,16 +130,34 @@ static void test_a_worker_lingers_while_requests_come_soon(void **state)
 
 	(void)state;
 	assert_false(linger_on(&one, &limit, now)); /* it has yet to see a request */
-	receive(&one, LINGER_MISS);
-	receive(&other, LINGER_MISS);
+	receive(&one, &limit, LINGER_MISS);
+	receive(&other, &limit, LINGER_MISS);
 	assert_true(linger_on(&one, &limit, now));
 	assert_false(linger_on(&other, &limit, now)); /* there is one already */
 	for (int i = 0; i < 100; i++) {
 		now += LINGER_NS - 1;
 		assert_true(linger_on(&one, &limit, now));
-		linger_received(&one);
+		linger_received(&one, &limit, false);
 		assert_true(linger_on(&one, &limit, now));
 	}
+	linger_end(&one, &limit);
+	assert_int_equal(limit.now, 0);
+}
+
+/* fsync takes seconds on some disks: two clients that wait for theirs are not to keep all others from being served at once. */
+static void test_who_is_busy_for_long_gives_up_its_place(void **state)
+{
+	struct linger_limit limit = { .most = 1 };
+	struct linger one = { 0 }, other = { 0 };
+
+	(void)state;
+	receive(&one, &limit, LINGER_MISS);
+	receive(&other, &limit, LINGER_MISS);
+	assert_true(linger_on(&one, &limit, START_NS));
+	linger_received(&one, &limit, true);
+	assert_true(linger_on(&other, &limit, START_NS));
+	linger_end(&other, &limit);
+	assert_true(linger_on(&one, &limit, START_NS)); /* it has its answer */
 	linger_end(&one, &limit);
 	assert_int_equal(limit.now, 0);
 }
@@ -153,7 +171,7 @@ static void test_it_sleeps_when_they_do_not(void **state)
 
 	(void)state;
 	for (int i = 0; i < requests; i++) {
-		linger_received(&linger);
+		linger_received(&linger, &limit, false);
 		if (linger_on(&linger, &limit, now)) {
 			lingered++;
 			now += LINGER_NS;
@@ -317,6 +335,7 @@ int main(void)
 		cmocka_unit_test(test_what_nobody_waits_for_is_no_reason),
 		cmocka_unit_test(test_what_lay_behind_it_is_one),
 		cmocka_unit_test(test_a_worker_lingers_while_requests_come_soon),
+		cmocka_unit_test(test_who_is_busy_for_long_gives_up_its_place),
 		cmocka_unit_test(test_it_sleeps_when_they_do_not),
 		cmocka_unit_test(test_who_opens_does_not_wait_for_who_cannot_go_on),
 		cmocka_unit_test(test_a_way_that_is_no_good_is_dropped_at_a_glance),
