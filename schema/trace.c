@@ -103,6 +103,9 @@ int trace_fail(struct trace *trace, int result)
 			err = -ENOSPC;
 		else if (err == -EIO && sys == EROFS)
 			err = -EROFS;
+		if (err == -EBUSY && trace->mode == TRACE_READ)
+			snprintf(trace->error, sizeof(trace->error), "another program has the database locked; try again when it"
+				" is through");
 		/* Nothing is written into the file that is read: it is the sorting that needs room. */
 		if (err == -ENOSPC && trace->mode == TRACE_READ)
 			snprintf(trace->error, sizeof(trace->error), "%s for temporary files; SQLITE_TMPDIR names another"
