@@ -16,7 +16,7 @@
  * recordings only), and no more than fits.
  */
 struct shape {
-	bool native, recorded, several, intervals, claims, outliers, alone;
+	bool native, recorded, several, intervals, claims, outliers, alone, ratios;
 	bool varies[COMPARE_FACTORS];
 	size_t n_ops;
 };
@@ -78,6 +78,7 @@ static struct shape shape_of(const struct compare *compare, size_t columns, size
 		shape.claims |= group->baseline != i;
 		shape.outliers |= group->outliers > 0;
 		shape.alone |= group->alone;
+		shape.ratios |= group->has_ratio;
 	}
 	note_factors(compare, &shape);
 	fit(compare, &shape, columns, width);
@@ -293,11 +294,12 @@ static void print_legend(const struct compare *compare, struct shape shape, cons
 	putchar('\n');
 	if (shape.several)
 		puts("Times are medians of n rounds.");
-	printf("ratio: real time to that of %s%s%s.\n", baseline ?: "the first ",
-		baseline		? "" :
-		compare->by == BY_FS ? "target" :
-				       compare_factor_names[compare->by],
-		shape.several ? ", median over the rounds that both have" : "");
+	if (shape.ratios)
+		printf("ratio: real time to that of %s%s%s.\n", baseline ?: "the first ",
+			baseline	     ? "" :
+			compare->by == BY_FS ? "target" :
+					       compare_factor_names[compare->by],
+			shape.several ? ", median over the rounds that both have" : "");
 	if (shape.alone)
 		puts("Rows without a ratio are not compared: they differ from each other row in more than one thing.");
 	if (shape.intervals)

@@ -42,6 +42,7 @@ def test_what_is_not_compared_has_no_ratio_and_says_so(tape):
     assert {row["target"]: row["ratio"] for row in rows(tape, "one", "replayed")} == {"one": None, "replayed": None}
     said = "Rows without a ratio are not compared"
     assert said in compare(tape, "one", "replayed").stdout and said not in compare(tape, "one", "two").stdout
+    assert "ratio: " not in compare(tape, "one", "replayed").stdout and "ratio: " in compare(tape, "one", "two").stdout
     assert [row["ratio"] for row in rows(tape, "one")] == [1], "a row of its own leaves nothing to be said"
 
 
