@@ -79,11 +79,6 @@ static int print_summary(const struct context *context, const struct plan *plan,
 
 /* --- operations -------------------------------------------------------------------------------------------------- */
 
-static double ratio(int64_t a, int64_t b)
-{
-	return b ? (double)a / (double)b : 0;
-}
-
 static void operation_row(struct table *table, const char *name, const struct op_fidelity *f)
 {
 	int64_t issued = (int64_t)f->issued;
@@ -95,9 +90,17 @@ static void operation_row(struct table *table, const char *name, const struct op
 	table_int(table, (int64_t)f->mismatched);
 	table_int(table, f->fs_ns);
 	table_int(table, f->original_fs_ns);
-	table_int(table, issued ? f->fs_ns / issued : 0);
-	table_int(table, issued ? f->original_fs_ns / issued : 0);
-	table_real(table, ratio(f->fs_ns, f->original_fs_ns));
+	if (issued) {
+		table_int(table, f->fs_ns / issued);
+		table_int(table, f->original_fs_ns / issued);
+	} else { /* no time of it is known here, and zero would be one */
+		table_null(table);
+		table_null(table);
+	}
+	if (f->original_fs_ns > 0)
+		table_real(table, (double)f->fs_ns / (double)f->original_fs_ns);
+	else
+		table_null(table);
 	table_end_row(table);
 }
 

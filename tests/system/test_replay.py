@@ -209,6 +209,17 @@ def test_a_replay_is_a_run_of_its_own(box, repository):
     assert "create" in run(FSTAPE, "stats", "--run", "again", into).stdout
 
 
+def test_operations_that_are_not_issued_have_no_times(box):
+    """The kernel asks for capabilities before a write, and a replay does not: that took no time at all, not 0 ns."""
+    record(box, "write", "sh", "-c", "echo text >file")
+    target = box.top / "t"
+    target.mkdir()
+    table = run(FSTAPE, "replay", "--show", "operations", "--format", "json", box.db, target)
+    rows = {row["op"]: (row["fs_mean_ns"], row["original_fs_mean_ns"], row["ratio"]) for row in json.loads(table.stdout)}
+    assert rows["getxattr"] == (None, None, None)
+    assert all(number > 0 for number in rows["write"])
+
+
 def test_mismatches_are_told(box):
     record(box, "rm", "true")
     (box.src / "a").write_text("12345")
