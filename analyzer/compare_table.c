@@ -99,8 +99,19 @@ static void add_name_columns(struct shape shape, struct table *table)
 	table_add_column(table, "device", NULL, COLUMN_TEXT, text_if(shape.varies[BY_DEVICE]));
 	table_add_column(table, "option", NULL, COLUMN_TEXT, text_if(shape.varies[BY_OPTION]));
 	table_add_column(table, "through", NULL, COLUMN_TEXT, text_if(shape.native && shape.recorded));
+}
+
+static void add_way_columns(struct table *table)
+{
 	table_add_column(table, "way", NULL, COLUMN_TEXT, COLUMN_DATA_ONLY);
 	table_add_column(table, "same_way", NULL, COLUMN_BOOL, COLUMN_DATA_ONLY);
+}
+
+static void end_row(const struct compare *compare, const struct compare_group *group, struct table *table)
+{
+	table_text(table, group->way);
+	table_int(table, !compare->ways);
+	table_end_row(table);
 }
 
 static void add_columns(const struct compare *compare, struct shape shape, struct table *table)
@@ -131,6 +142,7 @@ static void add_columns(const struct compare *compare, struct shape shape, struc
 		snprintf(name, sizeof(name), "%s_median_fs_ns", op);
 		table_add_column(table, name, op, COLUMN_DURATION, 0);
 	}
+	add_way_columns(table);
 }
 
 static void cell(struct table *table, bool known, double value)
@@ -141,7 +153,7 @@ static void cell(struct table *table, bool known, double value)
 		table_null(table);
 }
 
-static void add_names(const struct compare *compare, const struct compare_group *group, struct table *table)
+static void add_names(const struct compare_group *group, struct table *table)
 {
 	static const enum compare_factor factors[] = { BY_WORKLOAD, BY_FS, BY_CACHE, BY_DEVICE, BY_OPTION, BY_THROUGH };
 
@@ -153,8 +165,6 @@ static void add_names(const struct compare *compare, const struct compare_group 
 		else
 			table_null(table);
 	}
-	table_text(table, group->way);
-	table_int(table, !compare->ways);
 }
 
 static void add_real(struct table *table, bool known, double value)
@@ -192,7 +202,7 @@ static void add_rows(const struct compare *compare, struct shape shape, struct t
 	for (size_t i = 0; i < compare->count; i++) {
 		const struct compare_group *group = &compare->groups[i];
 
-		add_names(compare, group, table);
+		add_names(group, table);
 		table_int(table, (int64_t)group->count);
 		cell(table, compare_is_timed(group), group->real_ns);
 		cell(table, group->has_interval && compare_is_timed(group), group->low_ns);
@@ -211,7 +221,7 @@ static void add_rows(const struct compare *compare, struct shape shape, struct t
 
 			cell(table, o->count > 0, (double)o->median_ns);
 		}
-		table_end_row(table);
+		end_row(compare, group, table);
 	}
 }
 
@@ -222,13 +232,13 @@ static void add_op_row(
 
 	if (!op->count)
 		return;
-	add_names(compare, group, table);
+	add_names(group, table);
 	table_text(table, op_get(id)->name);
 	table_real(table, (double)op->count / (double)group->count);
 	table_real(table, (double)op->errors / (double)group->count);
 	table_int(table, op->total_ns / (int64_t)group->count);
 	table_int(table, op->median_ns);
-	table_end_row(table);
+	end_row(compare, group, table);
 }
 
 void compare_ops_table(const struct compare *compare, struct table *table)
@@ -241,6 +251,7 @@ void compare_ops_table(const struct compare *compare, struct table *table)
 	table_add_column(table, "errors", "errors/run", COLUMN_RATIO, 0);
 	table_add_column(table, "fs_ns", "in fs/run", COLUMN_DURATION, 0);
 	table_add_column(table, "median_fs_ns", "median in fs", COLUMN_DURATION, 0);
+	add_way_columns(table);
 	for (size_t i = 0; i < compare->count; i++) {
 		for (size_t op = 0; op < compare->n_top; op++)
 			add_op_row(compare, &compare->groups[i], compare->top[op], table);
@@ -260,13 +271,14 @@ void compare_rounds_table(const struct compare *compare, struct table *table)
 	table_add_column(table, "daemon_ns", "recorder", COLUMN_DURATION, text_if(shape.recorded));
 	table_add_column(table, "outlier", NULL, COLUMN_BOOL, 0);
 	table_add_column(table, "complete", NULL, COLUMN_BOOL, COLUMN_DATA_ONLY);
+	add_way_columns(table);
 	for (size_t i = 0; i < compare->count; i++) {
 		const struct compare_group *group = &compare->groups[i];
 
 		for (size_t j = 0; j < group->count; j++) {
 			const struct compare_run *run = &group->runs[j];
 
-			add_names(compare, group, table);
+			add_names(group, table);
 			table_int(table, run->round);
 			table_int(table, run->id);
 			cell(table, run->real_ns > 0, run->real_ns);
@@ -275,7 +287,7 @@ void compare_rounds_table(const struct compare *compare, struct table *table)
 			cell(table, !group->native, run->daemon_ns);
 			table_int(table, run->outlier);
 			table_int(table, run->complete);
-			table_end_row(table);
+			end_row(compare, group, table);
 		}
 	}
 }
