@@ -2,8 +2,8 @@
 /*
  * table.h - one result set, for a person or for a program.
  *
- *   TABLE_TEXT  aligned columns by libsmartcols; long texts are cut off at the terminal's width, durations as
- *               "1.23 ms"; bytes that a terminal would obey, and those that are not UTF-8, are
+ *   TABLE_TEXT  aligned columns by libsmartcols; fits the terminal where cutting long texts can do that,
+ *               durations as "1.23 ms"; bytes that a terminal would obey, and those that are not UTF-8, are
  *               escaped as \xNN
  *   TABLE_CSV   RFC 4180 with a header line, bytes as they are, durations in ns
  *   TABLE_JSON  an array of objects, durations in ns; bytes that are not UTF-8 become U+FFFD
@@ -26,7 +26,7 @@ enum table_format { TABLE_TEXT, TABLE_CSV, TABLE_JSON, TABLE_NDJSON, TABLE_HTML 
 
 enum column_kind {
 	COLUMN_ANY,      /* whatever its cells are; right-aligned when all are numbers */
-	COLUMN_TEXT,     /* may be cut off at the terminal's edge */
+	COLUMN_TEXT,     /* what is long may be cut in the middle, or wrapped, to fit the terminal: table_fit.c */
 	COLUMN_INT,      /* a count, without separators */
 	COLUMN_DURATION, /* ns */
 	COLUMN_TIME,     /* ns since 1970; as text local time in ISO 8601, the same with Z in CSV and JSON */

@@ -14,7 +14,6 @@ struct table_column {
 	bool hidden;  /* not in this format */
 	bool numbers; /* no cell of it was text so far */
 	bool number;  /* HTML: the first row has a number in it */
-	size_t longest; /* terminal: bytes of its longest cell */
 	struct libscols_column *text;
 };
 
@@ -46,6 +45,8 @@ void table_text_cell(struct table *table, const char *text, size_t len);
 void table_text_int(struct table *table, const struct table_column *column, int64_t value);
 void table_text_real(struct table *table, const struct table_column *column, double value);
 void table_text_end_row(struct table *table);
+bool table_text_may_be_cut(const struct table_column *column);
+int table_text_fit(struct table *table, size_t width); /* before it is printed; 0 or -ENOMEM */
 int table_text_print(struct table *table);
 void table_text_free(struct table *table);
 

@@ -8,9 +8,6 @@
 
 #define BOLD "\033[1m"
 
-/* Characters that a column of text keeps: with less of them names and paths say nothing. */
-#define LEAST_TEXT 20
-
 const char *format_duration(int64_t ns, char buf[static 24])
 {
 	static const struct {
@@ -76,20 +73,10 @@ static bool right_aligned(const struct table_column *column)
 }
 
 /* Only what people read may be cut off: a number without its end would be another number. */
-static bool may_be_cut(const struct table *table, const struct table_column *column)
+bool table_text_may_be_cut(const struct table_column *column)
 {
-	return table->rows && column->longest > LEAST_TEXT &&
-	       (column->kind == COLUMN_TEXT || column->kind == COLUMN_JSON ||
-		       (column->kind == COLUMN_ANY && !column->numbers));
-}
-
-static void set_shape(const struct table *table, const struct table_column *column)
-{
-	bool cut = may_be_cut(table, column);
-
-	scols_column_set_flags(column->text,
-		(right_aligned(column) ? SCOLS_FL_RIGHT : 0) | (cut ? SCOLS_FL_TRUNC : 0));
-	scols_column_set_whint(column->text, cut ? LEAST_TEXT : 0);
+	return column->kind == COLUMN_TEXT || column->kind == COLUMN_JSON ||
+	       (column->kind == COLUMN_ANY && !column->numbers);
 }
 
 void table_text_begin(struct table *table)
@@ -123,12 +110,10 @@ static bool text_row(struct table *table)
 
 void table_text_cell(struct table *table, const char *text, size_t len)
 {
-	struct table_column *column = &table->columns[table->cell - 1];
 	auto_free char *copy = NULL;
 
 	if (!text_row(table))
 		return;
-	column->longest = len > column->longest ? len : column->longest;
 	copy = strndup(text, len); /* ends at a NUL, which only a text of somebody else's SQL can hold */
 	if (!copy || scols_line_set_data(table->text_row, table->shown - 1, copy) != 0)
 		table_fail(table, -ENOMEM);
@@ -180,10 +165,10 @@ void table_text_end_row(struct table *table)
 		table->text_row = NULL;
 }
 
-/* The terminal's width, or 0 when `out` is none. */
+/* The terminal's width, or 0 when `out` is none. Of standard output only we know the descriptor: see sink.h. */
 static size_t terminal_width(FILE *out)
 {
-	int fd = out == stdout ? STDOUT_FILENO : fileno(out); /* main() has its own stream for that, without one */
+	int fd = out == stdout ? STDOUT_FILENO : fileno(out);
 	struct winsize size;
 
 	if (!isatty(fd))
@@ -191,23 +176,6 @@ static size_t terminal_width(FILE *out)
 	if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col)
 		return size.ws_col;
 	return 80;
-}
-
-/* What all columns need at least. In bytes: names with longer characters leave some of it unused. */
-static size_t least_width(const struct table *table)
-{
-	size_t width = 0;
-
-	for (size_t i = 0; i < table->n_columns; i++) {
-		const struct table_column *column = &table->columns[i];
-		size_t title = strlen(column->title), cells = column->longest;
-
-		if (column->hidden)
-			continue;
-		cells = may_be_cut(table, column) ? LEAST_TEXT : cells;
-		width += (width ? 1 : 0) + (cells > title ? cells : title);
-	}
-	return width;
 }
 
 /* smartcols prints nothing for a table without rows; its columns still say what was asked. */
@@ -229,11 +197,6 @@ int table_text_print(struct table *table)
 	if (!table->text)
 		return -ENOMEM;
 	scols_table_set_termforce(table->text, width ? SCOLS_TERMFORCE_ALWAYS : SCOLS_TERMFORCE_NEVER);
-	if (width) { /* libsmartcols would leave single letters of some columns; a line that is too long says more */
-		size_t least = least_width(table);
-
-		scols_table_set_termwidth(table->text, width > least ? width : least);
-	}
 	scols_table_enable_colors(table->text, width && table->color);
 	scols_table_set_stream(table->text, table->out);
 	for (size_t i = 0; i < table->n_columns; i++) {
@@ -241,12 +204,14 @@ int table_text_print(struct table *table)
 
 		if (column->hidden)
 			continue;
-		set_shape(table, column);
+		scols_column_set_flags(column->text, right_aligned(column) ? SCOLS_FL_RIGHT : 0);
 		if (width && table->color)
 			scols_cell_set_color(scols_column_get_header(column->text), BOLD);
 	}
 	if (!table->rows)
 		return print_header(table);
+	if (width && table_text_fit(table, width) < 0)
+		return -ENOMEM;
 	if (scols_print_table(table->text) != 0 || ferror(table->out))
 		return errno ? -errno : -EIO;
 	return 0;

@@ -14,7 +14,7 @@ from tape import Tape
 
 pytestmark = pytest.mark.without_mounts
 
-NAMES = [f"{'d' * 30}/{i}/{'f' * 30}" for i in range(3)]
+NAMES = [f"{i}{'d' * 30}/{i}/{'f' * 30}" for i in range(3)]
 
 
 @pytest.fixture
@@ -75,4 +75,4 @@ def test_headings_are_bold_unless_colours_are_off(tape, monkeypatch):
 
 def test_nothing_is_cut_off_elsewhere(tape):
     text = run(FSTAPE, "query", tape, sql()).stdout
-    assert re.findall(r"d+/\d/f+", text) == [name for name in NAMES for _ in range(2)] and "\033" not in text
+    assert re.findall(r"\dd+/\d/f+", text) == [name for name in NAMES for _ in range(2)] and "\033" not in text
