@@ -65,6 +65,28 @@ static bool report(struct context *context, int64_t id)
 	return settled;
 }
 
+/* The number of runs that 'fstape record' is still at work on after their mounts' end; negative: -errno. */
+static int print_stored_now(struct context *context)
+{
+	struct trace_stmt auto_stmt *stmt = NULL;
+	int count = 0, err = trace_prepare(context->trace,
+		"SELECT id FROM run WHERE state IN ('done', 'recovered') ORDER BY id", &stmt, NULL);
+
+	while (err == 0 && (err = trace_step(stmt)) == 1) {
+		struct run_info run;
+
+		err = run_load(context->trace, trace_column_int(stmt, 0), &run);
+		if (err < 0)
+			break;
+		if (run.storing) {
+			printf("run %" PRId64 ": 'fstape record' is still storing what git told; left alone\n", run.id);
+			count++;
+		}
+		run_free(&run);
+	}
+	return err < 0 ? context_trace_error(context, err, "cannot read the runs") : count;
+}
+
 static void print_others(int recovered, size_t listed, int stories, bool left)
 {
 	if (recovered > (int)listed)
@@ -99,8 +121,12 @@ static int run_recover(struct context *context)
 		return stories;
 	for (size_t i = 0; i < count; i++)
 		settled &= report(context, runs[i]);
-	if (!context->common.quiet)
-		print_others(recovered, count, stories, left);
+	if (!context->common.quiet) {
+		err = print_stored_now(context);
+		if (err < 0)
+			return err;
+		print_others(recovered, count, stories, left || err);
+	}
 	if (left)
 		log_msg("%s: not everything could be recovered; what is left is in %s-spool", context->args[0],
 			context->args[0]);

@@ -273,6 +273,8 @@ def test_whose_turn_it_is_to_load_the_story_is_said(box):
     fcntl.flock(lock, fcntl.LOCK_EX)
     assert "still at it" in said("git") and "recover" not in said("git")
     assert "still storing" in said("stats") and "killed" not in said("stats")
+    done = run(FSTAPE, "recover", box.db)
+    assert "run 1" in done.stdout and "left alone" in done.stdout and "nothing to recover" not in done.stdout
     run(FSTAPE, "report", "-o", page, box.db)
     assert "still at it" in page.read_text() and "still storing" in page.read_text()
     os.close(lock)
