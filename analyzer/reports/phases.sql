@@ -2,8 +2,8 @@
 -- title: Phases of git: wall time, requests, and time in the filesystem
 -- about: 'wall' is the time in which a phase was in the foreground: these add up to the run's. Requests, creates, errors,
 --    bytes and times are of all that was done in the phase, in the background too. 'share' is of the time in the
---    filesystem; 'about' says what the phase is. The 'wall' of 'fstape git' differs: there a moment in which a request
---    was served is the request's phase's.
+--    filesystem; 'about' says what the phase is. The 'wall' of 'fstape git' differs: that puts the requests of
+--    'git, other' down to the phases that their paths tell.
 WITH spans AS (SELECT phase, sum(end_ns - start_ns) AS wall_ns FROM git_span WHERE run = :run GROUP BY phase),
 requests AS (
     SELECT phase, count(*) AS n, sum(o.result < 0) AS errors,
