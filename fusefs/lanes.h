@@ -4,7 +4,7 @@
  * while they wait for requests: they have one system call for both (ring.h).
  *
  * That is for as long as a canary of the same priority is given the processor. When it is not, somebody else wants it: then
- * they have their ordinary priority back for BAN_NS, and also when there have been no requests for some time.
+ * they have their ordinary priority back for a while (ban.h), and also when there have been no requests for some time.
  */
 #ifndef FSTAPE_LANES_H
 #define FSTAPE_LANES_H
