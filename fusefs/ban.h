@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #define BAN_LEAST_NS 1000000
-#define BAN_MOST_NS 64000000
+#define BAN_MOST_NS 16000000
 #define BAN_MEMORY 4 /* times its length, after its end, until a ban is forgotten */
 
 /* All zero: none. One thread's. */

@@ -145,12 +145,18 @@ static bool is_hopeless(struct leader *leader, int64_t now)
 	return best != LEADER_WAYS && measured(leader) / 2 > cost_of(leader, best);
 }
 
-/* A trial costs more than it brings when it finds what is known: the oftener it has, the later the next one. */
+/*
+ * A trial costs more than it brings when it finds what is known: the oftener it has, the later the next one. But what it
+ * found may have been chance, and a wrong way costs most where following is the right one: no other is trusted for long.
+ */
 static void note_trial(struct leader_settings *settings, enum leader_way best)
 {
 	unsigned int trust = settings->trust;
 
-	settings->trust = best != settings->best ? TRUST : trust < MOST_TRUST ? 2 * trust : trust;
+	if (best != settings->best || best != LEADER_FOLLOW)
+		settings->trust = TRUST;
+	else if (trust < MOST_TRUST)
+		settings->trust = 2 * trust;
 	settings->best = best;
 	settings->trusted = 0;
 }
