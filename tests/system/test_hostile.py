@@ -190,9 +190,10 @@ def test_a_run_without_times_is_not_compared_by_time(partial, box):
     with db:
         db.execute("UPDATE run SET real_ns = NULL, user_ns = NULL, sys_ns = NULL WHERE label = 'half'")
     db.close()
-    chosen = ["--run", "timed", "--run", "half", "--format", "json", partial]
-    rows = {row["target"]: row for row in json.loads(run(FSTAPE, "compare", *chosen).stdout)}
-    assert rows["timed"]["real_ns"] > 0 and rows["half"]["real_ns"] is None
-    assert rows["timed"]["ratio"] is None, "of something to nothing"
-    why = json.loads(run(FSTAPE, "compare", "--why", *chosen).stdout)
-    assert why and not [row for row in why if row["share"] is not None or "idle" in row["part"]]
+    for baseline, other in (("half", "timed"), ("timed", "half")):
+        chosen = ["--run", baseline, "--run", other, "--format", "json", partial]
+        rows = {row["target"]: row for row in json.loads(run(FSTAPE, "compare", *chosen).stdout)}
+        assert rows["timed"]["real_ns"] > 0 and rows["half"]["real_ns"] is None
+        assert rows[other]["ratio"] is None, "of something to nothing, or of nothing to something"
+        why = json.loads(run(FSTAPE, "compare", "--why", *chosen).stdout)
+        assert why and not [row for row in why if row["share"] is not None or "idle" in row["part"]]
