@@ -4,8 +4,8 @@
  * long, names of operations and of files alike, and rows can no longer be told apart.
  *
  * Only text that is long is cut, in the middle, as the ends of a path say most; no column that is at most NAMES wide, in
- * which every operation and phase has room, and none below LEAST. Where two texts of a column would look the same then, it is wrapped instead. Numbers are
- * left alone: a table that still does not fit is continued by the terminal on its next line.
+ * which every operation and phase has room, and none below LEAST. Where two texts of a column would look the same then, it
+ * is wrapped instead. Numbers are left alone: a table that still does not fit is continued by the terminal on its next line.
  */
 #include <langinfo.h>
 #include <limits.h>
@@ -67,8 +67,10 @@ static char *cut(const char *text, size_t room)
 	return asprintf(&result, "%.*s%s%s", (int)(head_end - text), text, utf8 ? "…" : "...", tail) < 0 ? NULL : result;
 }
 
-/* `text` in lines of `room` columns; a newline of its own becomes "\n" here, as libsmartcols takes it for ours
- * (and escapes the backslash of "\x0a"). */
+/*
+ * `text` in lines of `room` columns; a newline of its own becomes "\n" here, as libsmartcols takes it for ours (and escapes
+ * the backslash of "\x0a").
+ */
 static char *wrap(const char *text, size_t room)
 {
 	struct strbuf lines = {};

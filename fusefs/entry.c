@@ -54,8 +54,7 @@ void entry_initial(struct fs *fs, struct call *c, const struct inode_info *info,
 	char target[PATH_MAX];
 	ssize_t len = 0;
 
-	if (!path || !recorder_is_older(fs->recorder, info->btime_ns,
-			     timespec_ns(st->st_ctim)))
+	if (!path || !recorder_is_older(fs->recorder, info->btime_ns, timespec_ns(st->st_ctim)))
 		return;
 	__atomic_store_n(&node->older, true, __ATOMIC_RELAXED);
 	initial.seq = c->seq;

@@ -139,7 +139,8 @@ static int64_t load(struct recorder *recorder)
 
 	do {
 		set_priority(&recorder->priority, quarters_used(recorder) < 3);
-		spool_prepare(recorder->spool, RECORDER_SPARE_SEGMENTS); /* loading may take seconds, and frees none until its end */
+		/* Loading may take seconds, and frees none until its end. No space: the workers find out, and wait or drop. */
+		spool_prepare(recorder->spool, RECORDER_SPARE_SEGMENTS);
 		pthread_mutex_lock(&recorder->db_lock);
 		got = loader_step(&recorder->loader, RECORDER_BATCH);
 		if (got >= 0 && recorder_now(recorder) - recorder->last_anchor_ns > ANCHOR_PERIOD_NS)
@@ -208,11 +209,12 @@ static void *loader_main(void *arg)
 		requests = atomic_load_explicit(&recorder->state->requests, memory_order_relaxed);
 		set_at_work(&recorder->priority, period == PERIOD_BUSY_NS || requests != before);
 		atomic_store(&recorder->priority.wakes_ns, 0);
-		spool_prepare(recorder->spool, RECORDER_SPARE_SEGMENTS); /* no space: the workers find out, and wait or drop */
-		if (lazy || (recorder->load_at_end && quarters_used(recorder) < 2))
+		if (lazy || (recorder->load_at_end && quarters_used(recorder) < 2)) {
+			spool_prepare(recorder->spool, RECORDER_SPARE_SEGMENTS);
 			check_end_alone(recorder);
-		else
+		} else {
 			at_work = load(recorder) != 0;
+		}
 		if (at_work)
 			rested = false;
 		else if (period == PERIOD_IDLE_NS && !rested)

@@ -164,10 +164,8 @@ static int write_end(struct recorder *recorder)
 
 	getrusage(RUSAGE_SELF, &usage);
 	err = err ?: trace_run_set_int(trace, recorder->run, "end_ns", recorder->last_anchor_ns);
-	err = err ?: trace_run_set_int(trace, recorder->run, "daemon_user_ns",
-			     timeval_ns(usage.ru_utime));
-	return err ?: trace_run_set_int(trace, recorder->run, "daemon_sys_ns",
-			      timeval_ns(usage.ru_stime));
+	err = err ?: trace_run_set_int(trace, recorder->run, "daemon_user_ns", timeval_ns(usage.ru_utime));
+	return err ?: trace_run_set_int(trace, recorder->run, "daemon_sys_ns", timeval_ns(usage.ru_stime));
 }
 
 int recorder_finish(struct recorder *recorder)

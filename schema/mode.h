@@ -18,8 +18,7 @@ enum mode {
 
 #define MODE_BIT(mode) (1u << (mode))
 
-/* The names of a set of MODE_BIT()s joined by ' ', as run.modes has them, to be freed; NULL for the empty set, or without
- * memory. */
+/* The names of a set of MODE_BIT()s joined by ' ', as run.modes has them, to be freed; NULL: none, or no memory. */
 char *mode_names(unsigned int set);
 
 /* Adds what names of run.modes stand for: "noflush (...), other". A name that this version does not know stands alone. */

@@ -101,8 +101,10 @@ unsigned int spool_unreadable(const struct spool *spool);
 /* Whether a recorder, or a recovery, has this spool at this moment. */
 bool spool_is_alive(const char *dir);
 
-/* Unmaps everything. Files stay; spool_remove() deletes them first, for a run that is in the database
- * whole; but segments that were left out are moved to `root`, as unreadable-run-N-segment-S. */
+/*
+ * Unmaps everything. Files stay; spool_remove() deletes them first, for a run that is in the database whole; but segments
+ * that were left out are moved beside the spools, as unreadable-run-N-segment-S.
+ */
 void spool_free(struct spool *spool);
 int spool_remove(struct spool *spool);
 
